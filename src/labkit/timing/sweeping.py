@@ -39,9 +39,10 @@ def sweep(
 ) -> Sweep:
     """Measure make(value, device)() for each value and return the points as a Sweep.
 
-    make builds the function for one value on one device, inputs included: the same code for every device. flop, bytes_moved and needs_bytes are functions of the
-    value: the work of one call, and the memory that all inputs and outputs take, which is compared with the free
-    memory before anything is allocated. threads may be a function of the value too. options are those of measure.
+    make builds the function for one value on one device, inputs included: the same code serves every device.
+    flop, bytes_moved and needs_bytes are functions of the value: the work of one call, and the memory that all inputs
+    and outputs take, which is compared with the free memory before anything is allocated. threads may be a function
+    of the value too. options are those of measure.
 
     Values are visited in a shuffled order, so that a slow drift of the machine does not look like an effect of the
     size. A point that does not fit into memory is kept as "out of memory" and the others go on. An interrupt (the
