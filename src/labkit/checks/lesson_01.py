@@ -153,7 +153,7 @@ def _passes_by_loop(transfer_s: float, cpu_s: float, gpu_s: float) -> float:
 
 PASSES_TO_PAY = Exercise(
     name="passes_to_pay",
-    task="Return the fewest passes over the data after which the GPU, transfer included, has caught up; math.inf if never.",
+    task="Return the fewest passes over the data after which the GPU, transfer included, is no slower; else math.inf.",
     reference=_passes_to_pay,
     cases=[
         (1.0, 0.5, 0.25),
