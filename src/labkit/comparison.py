@@ -1,0 +1,223 @@
+"""What measurements say about each other: ranking, speedup, crossover, and the laws that they follow.
+
+Pure functions of measurements: nothing is timed here, and nothing is decided where the spreads do not allow it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.errors import InputError, check_positive
+from labkit.measurement import Measurement, Sweep
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How many times faster one measurement is than another, with the range that their spreads allow."""
+
+    ratio: float
+    low: float
+    high: float
+    source: str
+
+    @property
+    def clear(self) -> bool:
+        """Whether the range excludes "equally fast"."""
+        return self.low > 1 or self.high < 1
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.3g}× ({self.low:.3g}–{self.high:.3g}, {self.source})"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Measurements from fastest to slowest, and the winner, or None where spreads overlap."""
+
+    ordered: tuple[Measurement, ...]
+    winner: Measurement | None
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """The value from which on one sweep is faster than another: the best estimate and its range.
+
+    value is None where the challenger never overtakes (never) or is ahead from the smallest value on (always).
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    always: bool
+    never: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = scale · x ** exponent, fitted by least squares in logarithms."""
+
+    exponent: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Amdahl:
+    """time(p) = single_s · (serial + (1 - serial) / p), fitted by least squares; Amdahl, AFIPS 1967."""
+
+    serial: float
+    single_s: float
+
+    def time_s(self, threads: float) -> float:
+        """Return the fitted time in seconds on that many threads."""
+        return self.single_s * (self.serial + (1 - self.serial) / threads)
+
+    @property
+    def limit(self) -> float:
+        """The speedup that no number of threads can exceed."""
+        return math.inf if self.serial == 0 else 1 / self.serial
+
+
+def interval_s(measurement: Measurement) -> tuple[float, float]:
+    """Return the range in seconds in which the median is believed: the quartiles, widened by a drift.
+
+    A machine that slows down while it is being timed shows a narrow middle half around a moving centre. So the
+    quartiles are widened by the difference between the medians of the last and the first third of the samples.
+    """
+    low, high = measurement.quartiles_s
+    third = len(measurement.times_s) // 3
+    if third < 2:
+        return low, high
+    first, last = measurement.times_s[:third], measurement.times_s[-third:]
+    drift_s = abs(statistics.median(last) - statistics.median(first))
+    return max(low - drift_s, 1e-12), high + drift_s
+
+
+def speedup(baseline: Measurement, new: Measurement) -> Speedup:
+    """Return how many times faster new is than baseline, from the medians, with its range.
+
+    >>> from labkit.measurement import Task
+    >>> slow = Measurement(task=Task(label="loop"), times_s=[2.0, 2.0, 2.0])
+    >>> fast = Measurement(task=Task(label="sum"), times_s=[0.5, 0.5, 0.5])
+    >>> speedup(slow, fast).ratio
+    4.0
+    """
+    (baseline_low, baseline_high), (new_low, new_high) = interval_s(baseline), interval_s(new)
+    return Speedup(
+        ratio=baseline.median_s / new.median_s,
+        low=baseline_low / new_high,
+        high=baseline_high / new_low,
+        source=weakest_source(baseline, new),
+    )
+
+
+def rank(measurements: Sequence[Measurement]) -> Ranking:
+    """Order measurements by their medians; name a winner only if its range overlaps with no other."""
+    if not measurements:
+        raise InputError("measurements=[]", "there is nothing to rank")
+    ordered = tuple(sorted(measurements, key=lambda measurement: measurement.median_s))
+    if len(ordered) == 1:
+        return Ranking(ordered, ordered[0], f"Only {ordered[0].task} was measured.")
+    fastest, second = ordered[0], min(ordered[1:], key=lambda measurement: interval_s(measurement)[0])
+    names = [str(m.task) if m.task != n.task else m.legend for m, n in ((fastest, second), (second, fastest))]
+    if interval_s(fastest)[1] < interval_s(second)[0]:
+        ratio = speedup(ordered[1], fastest)
+        return Ranking(ordered, fastest, f"{names[0]} is fastest: {ratio} faster than the next.")
+    sentence = f"No clear winner: the spreads of {names[0]} and {names[1]} overlap."
+    return Ranking(ordered, None, sentence)
+
+
+def crossover(incumbent: Sweep, challenger: Sweep) -> Crossover:
+    """Return the value from which on challenger stays faster than incumbent, with the range the spreads allow.
+
+    Times are interpolated in logarithms on the values that both ranges cover. Raises InputError if they share none.
+    """
+    low, high = max(incumbent.values[0], challenger.values[0]), min(incumbent.values[-1], challenger.values[-1])
+    if incumbent.parameter != challenger.parameter or low > high:
+        given = f"{incumbent.parameter} {incumbent.values} and {challenger.parameter} {challenger.values}"
+        raise InputError(given, "two sweeps can only cross where they cover the same values")
+    values = sorted(value for value in {*incumbent.values, *challenger.values} if low <= value <= high)
+    bounds = [([interval_s(m)[i] for m in sweep.measurements]) for sweep in (incumbent, challenger) for i in (0, 1)]
+    slow_low, slow_high, fast_low, fast_high = bounds
+
+    def lead(incumbent_s: Sequence[float], challenger_s: Sequence[float]) -> list[float]:
+        """Return log(incumbent / challenger) at each value: above zero where the challenger is faster."""
+        return [
+            _interpolated(incumbent.values, incumbent_s, value) - _interpolated(challenger.values, challenger_s, value)
+            for value in values
+        ]
+
+    best = _stays_positive_from(values, lead(incumbent.medians_s, challenger.medians_s))
+    earliest = _stays_positive_from(values, lead(slow_high, fast_low))
+    latest = _stays_positive_from(values, lead(slow_low, fast_high))
+    always = best == values[0]
+    return Crossover(
+        value=None if always else best,
+        low=None if best is None or always else earliest,
+        high=None if best is None or always else latest,
+        always=always,
+        never=best is None,
+        source=weakest_source(incumbent.measurements[0], challenger.measurements[0]),
+    )
+
+
+def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
+    """Fit y = scale · x ** exponent by least squares in logarithms.
+
+    >>> fit_power_law([1, 2, 4], [3, 24, 192]).exponent
+    3.0
+    """
+    if len(xs) != len(ys) or len(set(xs)) < 2:
+        raise InputError(f"{len(xs)} x and {len(ys)} y", "a power law needs at least two different points")
+    for value in (*xs, *ys):
+        check_positive("a point", value)
+    fit = statistics.linear_regression([math.log(x) for x in xs], [math.log(y) for y in ys])
+    return PowerLaw(exponent=round(fit.slope, 12), scale=math.exp(fit.intercept))
+
+
+def fit_amdahl(threads: Sequence[int], times_s: Sequence[float]) -> Amdahl:
+    """Fit Amdahl's law to the times in seconds on each number of threads: a line in 1/threads.
+
+    >>> fit_amdahl([1, 2, 4], [1.0, 0.6, 0.4]).serial
+    0.2
+    """
+    if len(threads) != len(times_s) or len(set(threads)) < 2:
+        raise InputError(f"{len(threads)} thread counts", "Amdahl's law needs times on at least two thread counts")
+    for value in (*threads, *times_s):
+        check_positive("a point", value)
+    fit = statistics.linear_regression([1 / count for count in threads], times_s)
+    single_s = fit.slope + fit.intercept
+    serial = min(max(fit.intercept / single_s, 0.0), 1.0)
+    return Amdahl(serial=round(serial, 12), single_s=single_s)
+
+
+def weakest_source(*measurements: Measurement) -> str:
+    """Return the source that a number computed from these measurements has: predicted beats recorded beats measured."""
+    sources = {measurement.source for measurement in measurements}
+    return next(source for source in ("predicted", "recorded", "measured") if source in sources)
+
+
+def _interpolated(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+    """Return log(y) at x, linear in logarithms between the two nearest points."""
+    for (x0, y0), (x1, y1) in zip(zip(xs, ys, strict=True), zip(xs[1:], ys[1:], strict=True), strict=False):
+        if x0 <= x <= x1:
+            share = math.log(x / x0) / math.log(x1 / x0)
+            return math.log(y0) * (1 - share) + math.log(y1) * share
+    return math.log(ys[0] if x <= xs[0] else ys[-1])
+
+
+def _stays_positive_from(values: Sequence[float], lead: Sequence[float]) -> float | None:
+    """Return the value from which on lead stays above zero, interpolated in log(value), or None."""
+    if lead[-1] <= 0:
+        return None
+    last_behind = max((i for i, ahead in enumerate(lead) if ahead <= 0), default=None)
+    if last_behind is None:
+        return values[0]
+    share = -lead[last_behind] / (lead[last_behind + 1] - lead[last_behind])
+    return values[last_behind] * (values[last_behind + 1] / values[last_behind]) ** share

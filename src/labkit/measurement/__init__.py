@@ -1,0 +1,11 @@
+"""What was timed (Task), how long it took (Measurement), and how that changes with size (Sweep).
+
+These hold numbers and say where they come from. They never time anything themselves, and need no torch.
+"""
+
+from labkit.measurement.measured import SOURCES, Measurement
+from labkit.measurement.record_format import FORMAT_VERSION
+from labkit.measurement.sweep import MEASURED, OUT_OF_MEMORY, Point, Sweep
+from labkit.measurement.task import Task
+
+__all__ = ["FORMAT_VERSION", "MEASURED", "OUT_OF_MEMORY", "SOURCES", "Measurement", "Point", "Sweep", "Task"]

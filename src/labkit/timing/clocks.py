@@ -1,0 +1,92 @@
+"""The two clocks of a timing: the host's, read after the right synchronisation, and the GPU's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from labkit import devices
+from labkit.errors import DeviceError
+
+Clock = Callable[[], float]
+
+CACHE_BYTES = 256 * 2**20  # larger than the last cache of today's CPUs and GPUs; see the catalogue's l2_bytes
+
+
+class Ticker:
+    """A timer function for timeit: synchronises the device, reads the host's clock, and records CUDA events.
+
+    timeit calls its timer once before and once after each sample. Before, the queue is drained first and the event
+    recorded last, so that it lies close to the work; after, the event is recorded first and the queue drained then.
+    """
+
+    def __init__(self, device: devices.Device, clock: Clock) -> None:
+        self.device = device
+        self.clock = clock
+        self._events: list[Any] = []
+        self._running = False
+
+    def __call__(self) -> float:
+        """Return the host time in seconds at which the device has nothing left to do."""
+        self._running = not self._running
+        if self._running:
+            devices.synchronize(self.device)
+            now_s = self.clock()
+            self._record_event()
+            return now_s
+        self._record_event()
+        devices.synchronize(self.device)
+        return self.clock()
+
+    def device_times_s(self, samples: int, calls: int) -> tuple[float, ...]:
+        """Return seconds per call by the GPU's clock for the last samples, or () for a device that has none."""
+        if not self._events:
+            return ()
+        recent = self._events[-2 * samples :]
+        pairs = zip(recent[::2], recent[1::2], strict=True)
+        return tuple(start.elapsed_time(end) / 1000 / calls for start, end in pairs)
+
+    def _record_event(self) -> None:
+        if self.device.kind == "cuda":
+            import torch
+
+            event = torch.cuda.Event(enable_timing=True)
+            event.record(torch.cuda.current_stream(self.device.index))
+            self._events.append(event)
+
+
+def cache_flusher(device: devices.Device) -> Callable[[], Any]:
+    """Return a function that overwrites a buffer larger than the device's caches, so that the next read is cold."""
+    import torch
+
+    buffer = torch.zeros(CACHE_BYTES // 4, dtype=torch.int32, device=device.torch_name)
+    return buffer.zero_
+
+
+def check_result_device(result: Any, device: devices.Device) -> str | None:
+    """Return the dtype of the first tensor in result. Raises DeviceError if any tensor lies on another device."""
+    dtype = None
+    for tensor in _tensors(result):
+        lies_on = tensor.device
+        same_index = lies_on.index is None or device.index is None or lies_on.index == device.index
+        if lies_on.type != device.kind or not same_index:
+            raise DeviceError(
+                f"device={device.torch_name!r}, but fn returns a tensor on {str(lies_on)!r}",
+                "the time would be counted for a device that did not do the work",
+                f"Create the inputs with device={device.torch_name!r}, or name {str(lies_on)!r}.",
+            )
+        dtype = dtype or str(tensor.dtype).removeprefix("torch.")
+    return dtype
+
+
+def _tensors(result: Any) -> Iterator[Any]:
+    import torch
+
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, dict):
+        for part in result.values():
+            yield from _tensors(part)
+    elif isinstance(result, (list, tuple)):
+        for part in result:
+            yield from _tensors(part)
