@@ -19,10 +19,11 @@ HEADROOM = 0.9  # the share of the free memory that one point may ask for
 NO_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory")  # torch on CUDA, MPS, CPUs
 
 OfValue = Callable[[Any], float]
+Make = Callable[[Any, str], Callable[[], Any]]
 
 
 def sweep(
-    make: Callable[[Any], Callable[[], Any]],
+    make: Make,
     values: Iterable[float],
     *,
     device: Any,
@@ -36,19 +37,20 @@ def sweep(
     progress: bool = True,
     **options: Any,
 ) -> Sweep:
-    """Measure make(value)() for each value and return the points as a Sweep.
+    """Measure make(value, device)() for each value and return the points as a Sweep.
 
-    make builds the function for one value, inputs included. flop, bytes_moved and needs_bytes are functions of the
-    value: the work of one call, and the memory that all inputs and outputs take, which is compared with the free
-    memory before anything is allocated. threads may be a function of the value too. options are those of measure.
+    make builds the function for one value on one device, inputs included: the same code serves every device.
+    flop, bytes_moved and needs_bytes are functions of the value: the work of one call, and the memory that all inputs
+    and outputs take, which is compared with the free memory before anything is allocated. threads may be a function
+    of the value too. options are those of measure.
 
     Values are visited in a shuffled order, so that a slow drift of the machine does not look like an effect of the
     size. A point that does not fit into memory is kept as "out of memory" and the others go on. An interrupt (the
     stop button) keeps the points measured so far. Raises InputError for an empty sweep, and what measure raises.
 
     >>> import torch
-    >>> def make(n):
-    ...     x = torch.ones(n)
+    >>> def make(n, device):
+    ...     x = torch.ones(n, device=device)
     ...     return lambda: x + x
     >>> s = sweep(make, [10, 1000], device="cpu", label="add", progress=False, min_time_s=0.001)
     >>> s.parameter, s.values
@@ -86,7 +88,7 @@ def sweep(
 
 
 def _measure_point(
-    make: Callable[[Any], Callable[[], Any]],
+    make: Make,
     value: float,
     target: devices.Device,
     needs_bytes: OfValue | None,
@@ -99,7 +101,7 @@ def _measure_point(
             return Point(value=value, outcome=OUT_OF_MEMORY, detail=detail)
     detail = ""
     try:
-        return Point(value=value, measurement=measure(make(value), device=target, **options))
+        return Point(value=value, measurement=measure(make(value, target.torch_name), device=target, **options))
     except (MemoryError, RuntimeError) as problem:
         if not _is_out_of_memory(problem):
             raise

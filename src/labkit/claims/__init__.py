@@ -1,0 +1,29 @@
+"""The claims on trial, and the rules that decide them: pure functions of measurements and predictions."""
+
+from labkit.claims import machine, matmul, speed
+from labkit.claims.verdicts import (
+    DEPENDS,
+    NOT_TESTABLE,
+    OUTCOMES,
+    REFUTED,
+    UPHELD,
+    Claim,
+    Verdict,
+    all_claims,
+    find_claim,
+)
+
+__all__ = [
+    "DEPENDS",
+    "NOT_TESTABLE",
+    "OUTCOMES",
+    "REFUTED",
+    "UPHELD",
+    "Claim",
+    "Verdict",
+    "all_claims",
+    "find_claim",
+    "machine",
+    "matmul",
+    "speed",
+]
