@@ -196,8 +196,8 @@ def _architecture(facts: Facts) -> NoGpu | None:
     )
     return NoGpu(
         Reason.ARCHITECTURE_NOT_IN_BUILD,
-        f"{gpu.name} has compute capability {major}.{minor}, and PyTorch {facts.torch_version} has no code for it, only "
-        f"for {', '.join(facts.arch_list) or 'none'}. The probe says: {gpu.error}.",
+        f"{gpu.name} has compute capability {major}.{minor}, and PyTorch {facts.torch_version} has no code for it, "
+        f"only for {', '.join(facts.arch_list) or 'none'}. The probe says: {gpu.error}.",
         f"{advice} {_GO_ON}",
     )
 

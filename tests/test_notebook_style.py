@@ -1,0 +1,32 @@
+"""Each notebook against each rule of a lesson; the rules, tags and counts are described in support/notebook_style.py.
+
+The rules themselves are tested in test_notebook_rules.py, on notebooks that break them one at a time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lessons import NOTEBOOKS, lesson_paths
+from notebook_style import RULES, Notebook, Rule, set_up_without_number
+
+
+def test_there_are_notebooks() -> None:
+    assert lesson_paths(), f"no notebook found under {NOTEBOOKS}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", lesson_paths(), ids=lambda path: path.stem)
+def test_notebook_keeps(path: Path, rule: Rule) -> None:
+    broken = list(rule(Notebook.read(path)))
+    if broken:
+        pytest.fail("\n".join([str(rule.__doc__), *broken]), pytrace=False)
+
+
+@pytest.mark.parametrize("path", lesson_paths(), ids=lambda path: path.stem)
+def test_set_up_cell_is_the_same_everywhere(path: Path) -> None:
+    first = lesson_paths()[0]
+    assert set_up_without_number(Notebook.read(path)) == set_up_without_number(Notebook.read(first)), (
+        f"the set-up cells of {path.name} and {first.name} differ in more than the lesson's number"
+    )
