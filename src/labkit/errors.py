@@ -48,10 +48,22 @@ class KernelError(LabkitError):
     """A GPU kernel did something that a GPU would not forgive."""
 
 
-def check_positive(name: str, value: Any, *, unit: str = "", zero_ok: bool = False) -> int | float:
-    """Return value as Python's own int or float if it is finite and above zero (or zero where allowed).
+def check_number(name: str, value: Any) -> int | float:
+    """Return value as Python's own int or float, which JSON can hold, if it is a finite number, else raise InputError.
 
-    A number of NumPy or torch is accepted too; anything else raises InputError.
+    Numbers of NumPy and torch are taken too; True and False are not.
+
+    >>> check_number("shift", -3)
+    -3
+    """
+    number = _plain_number(value)
+    if number is None:
+        raise InputError(f"{name}={value!r}", f"{name} must be a finite number")
+    return number
+
+
+def check_positive(name: str, value: Any, *, unit: str = "", zero_ok: bool = False) -> int | float:
+    """Return value as check_number does if it is above zero (or zero where allowed), else raise InputError.
 
     >>> check_positive("n", 3)
     3
@@ -100,7 +112,7 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
 
 
 def _plain_number(value: Any) -> int | float | None:
-    """Return value as an int or float that JSON can hold, or None if it is no finite number; True is no number."""
+    """Return value as an int or float, or None if it is no finite number."""
     if type(value).__name__.startswith("bool") or not hasattr(value, "__float__"):
         return None
     try:
