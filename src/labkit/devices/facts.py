@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .cpus import cpu_name
+from labkit.devices.cpus import cpu_name
 
 # CUDA reads the variable once, when it starts: a later change in the notebook has no effect on this process.
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
