@@ -92,7 +92,8 @@ def test_devices_and_driver_that_linux_lists(with_torch, no_driver, linux_root):
             "sys/bus/pci/devices/0000:00:02.0/vendor": "0x8086\n",
             "sys/bus/pci/devices/0000:00:02.0/class": "0x030000\n",
             "proc/driver/nvidia/version": (
-                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs)\nGCC version:\n"
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs)\n"
+                "GCC version:  gcc version 13.3.0\n"
             ),
             "proc/version": "Linux version 6.8.0-45-generic (buildd@lcy02) #45-Ubuntu SMP",
         }

@@ -61,9 +61,20 @@ def test_a_machine_goes_through_json_and_back():
 
 @pytest.mark.parametrize(
     "damage",
-    [{"cpus": 0}, {"cpus": "2"}, {"cpus": True}, {"gpus": "Tesla T4"}, {"gpus": [1]}, {"cpu": None}, {"memory_bytes": -1},
-     {"python": 3.12}, {"id": "000000000000"}, {"torch": "2.99"}, {"os": ""}],
-)  # fmt: skip
+    [
+        {"cpus": 0},
+        {"cpus": "2"},
+        {"cpus": True},
+        {"gpus": "Tesla T4"},
+        {"gpus": [1]},
+        {"cpu": None},
+        {"memory_bytes": -1},
+        {"python": 3.12},
+        {"id": "000000000000"},
+        {"torch": "2.99"},
+        {"os": ""},
+    ],
+)
 def test_a_damaged_machine_is_refused(damage):
     with pytest.raises(RecordError, match="measure again"):
         Machine.from_dict(COLAB.to_dict() | damage)

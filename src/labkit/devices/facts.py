@@ -172,7 +172,7 @@ def _cuda_gpu(torch: Any, index: int) -> GpuFact:
     return GpuFact(
         kind="cuda",
         index=index,
-        name=properties.name if known else f"cuda:{index}",
+        name=(known and properties.name) or f"cuda:{index}",
         memory_bytes=properties.total_memory if known else None,
         capability=(properties.major, properties.minor) if known else None,
         error=probe(torch, f"cuda:{index}"),
