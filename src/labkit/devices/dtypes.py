@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import reprlib
 import warnings
 from typing import Any, NamedTuple
 
