@@ -22,6 +22,7 @@ PAIRS = [
     (lambda n: units.format_bytes(n, binary=True), units.parse_bytes, (0, 20.9)),
     (units.format_flop_per_s, units.parse_flop_per_s, (0, 20.9)),
     (units.format_bytes_per_s, units.parse_bytes_per_s, (0, 20.9)),
+    (units.format_hz, units.parse_hz, (0, 20.9)),
 ]
 
 
@@ -177,7 +178,10 @@ def test_parsers_read_what_people_write(parse, text, value):
     assert type(parse(text)) is (int if parse is units.parse_bytes else float)
 
 
-@pytest.mark.parametrize("parse", [units.parse_s, units.parse_bytes, units.parse_bytes_per_s, units.parse_flop_per_s])
+PARSERS = [parse for _, parse, _ in PAIRS]
+
+
+@pytest.mark.parametrize("parse", PARSERS)
 @pytest.mark.parametrize(
     "bad",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,18 +48,53 @@ class KernelError(LabkitError):
     """A GPU kernel did something that a GPU would not forgive."""
 
 
-def check_positive(name: str, value: Any, *, unit: str = "", zero_ok: bool = False) -> float:
-    """Return value if it is a finite number above zero (or zero where allowed), else raise InputError.
+def check_number(name: str, value: Any) -> int | float:
+    """Return value as Python's own int or float, which JSON can hold, if it is a finite number, else raise InputError.
+
+    Numbers of NumPy and torch are taken too; True and False are not.
+
+    >>> check_number("shift", -3)
+    -3
+    """
+    number = _plain_number(value)
+    if number is None:
+        raise InputError(f"{name}={value!r}", f"{name} must be a finite number")
+    return number
+
+
+def check_positive(name: str, value: Any, *, unit: str = "", zero_ok: bool = False) -> int | float:
+    """Return value as check_number does if it is above zero (or zero where allowed), else raise InputError.
 
     >>> check_positive("n", 3)
     3
     """
     wanted = "zero or a positive number" if zero_ok else "a positive number"
-    is_number = isinstance(value, (int, float)) or hasattr(value, "__float__")
-    if isinstance(value, (bool, str)) or not is_number or not math.isfinite(value):
+    number = _plain_number(value)
+    if number is None or number < 0 or (number == 0 and not zero_ok):
         raise InputError(f"{name}={value!r}", f"{name} must be {wanted}{f' of {unit}' if unit else ''}")
-    if value < 0 or (value == 0 and not zero_ok):
-        raise InputError(f"{name}={value!r}", f"{name} must be {wanted}{f' of {unit}' if unit else ''}")
+    return number
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return value as an int if it is a whole number from 1 on, else raise InputError.
+
+    >>> check_count("threads", 2)
+    2
+    """
+    number = _plain_number(value)
+    if not isinstance(number, int) or number < 1:
+        raise InputError(f"{name}={value!r}", f"{name} must be a whole number, 1 or more")
+    return number
+
+
+def check_text(name: str, value: Any, *, empty_ok: bool = False) -> str:
+    """Return value if it is a text with something in it (or an empty one where allowed), else raise InputError.
+
+    >>> check_text("label", "matmul")
+    'matmul'
+    """
+    if not isinstance(value, str) or not (empty_ok or value.strip()):
+        raise InputError(f"{name}={value!r}", f"{name} must be a text{'' if empty_ok else ' that is not empty'}")
     return value
 
 
@@ -73,3 +109,21 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
         listed = ", ".join(repr(choice) for choice in choices)
         raise InputError(f"{name}={value!r}", f"{name} is not one that labkit knows", f"Choose one of {listed}.")
     return value
+
+
+def _plain_number(value: Any) -> int | float | None:
+    """Return value as an int or float, or None if it is no finite number."""
+    if type(value).__name__.startswith("bool") or not hasattr(value, "__float__"):
+        return None
+    try:
+        number = _index_or_float(value)
+        return number if math.isfinite(number) else None
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # an array, a signalling NaN, 10**400, a meta tensor
+        return None
+
+
+def _index_or_float(value: Any) -> int | float:
+    try:
+        return operator.index(value)
+    except TypeError:
+        return float(value)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from labkit.errors import RecordError
+from labkit.errors import InputError, RecordError
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> Path:
@@ -16,22 +16,22 @@ def write_json(path: str | os.PathLike[str], data: Any) -> Path:
 
     Raises RecordError if the folder cannot be written to or data has no exact JSON form (NaN, infinity).
     """
-    path = Path(path)
+    path = _checked_path(path)
     try:
-        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    except (TypeError, ValueError) as problem:
+        content = f"{json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+    except (TypeError, ValueError, RecursionError) as problem:
         raise RecordError(str(path), f"this cannot be written as JSON ({problem})") from problem
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with temporary.open("xb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(path)
+            temporary.replace(path)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as problem:
         advice = "Choose a folder that you may write to: set LABKIT_RESULTS."
         raise RecordError(str(path), f"the file could not be written ({problem.strerror})", advice) from problem
@@ -40,13 +40,24 @@ def write_json(path: str | os.PathLike[str], data: Any) -> Path:
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return what the JSON file at path holds. Raises RecordError if it is missing, damaged or not text."""
-    path = Path(path)
+    path = _checked_path(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError as problem:
         raise RecordError(str(path), "there is no such file", f"Look into {path.parent}.") from problem
     except OSError as problem:
         raise RecordError(str(path), f"the file could not be read ({problem.strerror})") from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         advice = "The file is damaged or is no record; delete it, or run the lesson again to write a new one."
         raise RecordError(str(path), f"this is not readable as JSON ({problem})", advice) from problem
+
+
+def _checked_path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or not Path(path).name or "\0" in str(path):
+        raise InputError(f"path={path!r}", "this is not the path of a file", 'Try "results/my.json".')
+    return Path(path)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Python's reader takes NaN and Infinity, which are no JSON and no times."""
+    raise ValueError(f"{name} is no number in JSON")

@@ -168,6 +168,15 @@ def parse_bytes_per_s(text: str) -> float:
     return float(_parse(text, _BYTES_PER_S_WORDS, "12.3 GB/s"))
 
 
+def parse_hz(text: str) -> float:
+    """Return the hertz that a text such as '1590 MHz' means; raise InputError if it is no frequency.
+
+    >>> parse_hz("1590 MHz")
+    1590000000.0
+    """
+    return float(_parse(text, _HERTZ_WORDS, "1590 MHz"))
+
+
 def parse_flop_per_s(text: str) -> float:
     """Return the FLOP/s that a text such as '177 GFLOP/s' or '8.1 TFLOPS' means; raise InputError if it is no rate.
 
@@ -187,6 +196,7 @@ _TIME_WORDS = _words(_TIME, us="µs", sec="s", second="s", seconds="s", minute="
 _TIME_WORDS |= _words(_TIME, hour="h", hours="h", day="days", d="days")
 _BYTES_WORDS = _words(_BYTES, _BYTES_BINARY, KB="kB", byte="B", bytes="B")
 _BYTES_PER_S_WORDS = {f"{word}/s": size for word, size in _BYTES_WORDS.items()}
+_HERTZ_WORDS = _words(_HERTZ)
 _FLOP_PER_S_WORDS = _words(_FLOP_PER_S, _scale("FLOPS", _LARGE))
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+"

@@ -11,14 +11,14 @@ from pathlib import Path
 PACKAGE = "labkit"
 # A module may import from lower layers, and from its own as long as no circle arises.
 LAYERS = (
-    {"units", "errors"},
+    {"units", "errors", "files", "profiles", "html"},
     {"hardware", "measurement"},
-    {"devices", "roofline", "occupancy", "recordings", "datasets", "simt"},
+    {"devices", "roofline", "occupancy", "recordings", "datasets", "simt", "comparison", "sand", "prediction"},
     {"timing", "checkpoints"},
     {"training", "loading", "energy", "costs"},
     {"plotting", "checks"},
     {"widgets", "lens"},
-    {"lesson", "claims", "report", "__main__"},
+    {"lesson", "claims", "notebooks", "report", "__main__"},
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 # Libraries that only these modules import.

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
-from . import cgroups
+from labkit.devices import cgroups
+from labkit.errors import InputError
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
@@ -50,7 +50,7 @@ def host_cpus() -> int:
 
 
 def default_threads() -> int:
-    """Return the threads that torch uses by itself, capped by the CPUs that this process may use.
+    """Return the threads that torch is set to use (by itself, unless you set it), capped by the usable CPUs.
 
     torch counts the cores it sees; in a container with a quota those can be hundreds too many.
     """
@@ -158,7 +158,7 @@ def _linux_name() -> str:
 
 def _arm_part(cpuinfo: str) -> str:
     codes = [re.search(rf"^CPU {label}\s*:\s*(\S+)", cpuinfo, flags=re.MULTILINE) for label in ("implementer", "part")]
-    return f"ARM CPU (implementer {codes[0][1]}, part {codes[1][1]})" if all(codes) else ""
+    return f"ARM core (implementer {codes[0][1]}, part {codes[1][1]})" if all(codes) else ""
 
 
 def _mac_name() -> str:

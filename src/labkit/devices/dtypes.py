@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
+import reprlib
 import warnings
 from typing import Any, NamedTuple
 
-from ..errors import DeviceError, InputError
-from .gpus import find, parse_name
+from labkit.devices.gpus import find, parse_name
+from labkit.errors import DeviceError, InputError
 
 # Metal has no 64-bit floating point. https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf, 2.1
 _INSTEAD_ON_MPS = {"float64": "float32", "complex128": "complex64"}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .facts import VISIBLE_DEVICES, Facts, GpuFact, snapshot
+from labkit.devices.facts import VISIBLE_DEVICES, Facts, GpuFact, snapshot
 
 # Oldest NVIDIA driver for each major version of CUDA, Linux and Windows alike:
 # https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
@@ -196,8 +196,8 @@ def _architecture(facts: Facts) -> NoGpu | None:
     )
     return NoGpu(
         Reason.ARCHITECTURE_NOT_IN_BUILD,
-        f"{gpu.name} has compute capability {major}.{minor}, and PyTorch {facts.torch_version} has no code for it, only "
-        f"for {', '.join(facts.arch_list) or 'none'}. The probe says: {gpu.error}.",
+        f"{gpu.name} has compute capability {major}.{minor}, and PyTorch {facts.torch_version} has no code for that, "
+        f"only for {', '.join(facts.arch_list) or 'none'}. The probe says: {gpu.error}.",
         f"{advice} {_GO_ON}",
     )
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import InputError, RecordError, check_choice, check_positive
+from labkit.errors import InputError, check_choice, check_count, check_positive, check_text
 from labkit.files import read_json, write_json
-from labkit.measurement.record_format import FORMAT_VERSION, checked_record, listed, unknown_format
+from labkit.measurement.record_format import FORMAT_VERSION, checked_record, listed, read_as, unknown_format
 from labkit.measurement.task import Task
 from labkit.profiles import PROFILES
 from labkit.units import format_bytes_per_s, format_flop_per_s, format_s
@@ -20,6 +20,7 @@ from labkit.units import format_bytes_per_s, format_flop_per_s, format_s
 SOURCES = ("measured", "recorded", "predicted")
 NOISY_SPREAD = 0.10  # torch.utils.benchmark warns from the same ratio of IQR to median
 FEWEST_SAMPLES = 4
+SAME_IN_A_MERGE = ("task", "source", "provenance", "machine", "device", "device_name", "threads", "profile", "notes")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -54,29 +55,32 @@ class Measurement:
         if not isinstance(self.task, Task):
             raise InputError(f"task={self.task!r}", "this is not a Task", 'Try Task(label="matmul").')
         for name in ("times_s", "warm_up_s", "device_times_s"):
-            times = tuple(listed(name, getattr(self, name)))
-            for time_s in times:
-                check_positive(name, time_s, unit="seconds")
-            object.__setattr__(self, name, times)
+            times = [float(check_positive(name, it, unit="seconds")) for it in listed(name, getattr(self, name))]
+            object.__setattr__(self, name, tuple(times))
         if not self.times_s:
             raise InputError("times_s=()", "a measurement needs at least one time")
         if self.device_times_s and len(self.device_times_s) != len(self.times_s):
             given = f"{len(self.device_times_s)} device times for {len(self.times_s)} samples"
             raise InputError(given, "each sample has one host time and one device time")
-        object.__setattr__(self, "notes", tuple(listed("notes", self.notes)))
         check_choice("source", self.source, SOURCES)
         check_choice("profile", self.profile, PROFILES)
-        for name in ("calls_per_sample", "threads"):
-            count = getattr(self, name)
-            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-                raise InputError(f"{name}={count!r}", f"{name} must be a whole number, 1 or more")
-        if self.source != "measured" and not self.provenance:
+        object.__setattr__(self, "calls_per_sample", check_count("calls_per_sample", self.calls_per_sample))
+        if self.threads is not None:
+            object.__setattr__(self, "threads", check_count("threads", self.threads))
+        self._check_texts()
+        if self.format_version != FORMAT_VERSION:
+            raise unknown_format(self.format_version)
+
+    def _check_texts(self) -> None:
+        check_text("device", self.device)
+        for name in ("device_name", "machine", "provenance", "implausible"):
+            check_text(name, getattr(self, name), empty_ok=True)
+        object.__setattr__(self, "notes", tuple(check_text("a note", note) for note in listed("notes", self.notes)))
+        if self.source != "measured" and not self.provenance.strip():
             advice = "Name the model or the record file in provenance=…"
             raise InputError(
                 f"source={self.source!r}", "a number that was not measured here must say its origin", advice
             )
-        if self.format_version != FORMAT_VERSION:
-            raise unknown_format(self.format_version)
 
     @property
     def median_s(self) -> float:
@@ -167,6 +171,8 @@ class Measurement:
         else:
             parts.append(f"middle half within {format_s(self.iqr_s) if self.iqr_s else '0 s'}")
             parts.append(f"{kept}, {self.profile} profile")
+            if self.first_s is not None:
+                parts.append(f"first call {format_s(self.first_s)} (not counted)")
         if self.device_median_s is not None:
             parts.append(f"{format_s(self.device_median_s)} by the device's own clock")
         if self.flop_per_s:
@@ -181,10 +187,13 @@ class Measurement:
 
     def merge(self, other: Measurement) -> Measurement:
         """Return one measurement with the samples of both. Raises InputError if anything but the times differs."""
-        for name in ("task", "source", "machine", "device", "device_name", "threads", "profile"):
+        if not isinstance(other, Measurement):
+            raise InputError(f"other={other!r}", "only a Measurement can be merged with a Measurement")
+        for name in SAME_IN_A_MERGE:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                given = f"{name} {str(mine)!r} and {str(theirs)!r}"
+                shown = repr if str(mine) == str(theirs) else str
+                given = f"{name} '{shown(mine)}' and '{shown(theirs)}'"
                 advice = "Keep them as two measurements and compare those."
                 raise InputError(given, "only runs of one task on one machine make one measurement", advice)
         both_clocks = bool(self.device_times_s) and bool(other.device_times_s)
@@ -194,7 +203,6 @@ class Measurement:
             warm_up_s=self.warm_up_s + other.warm_up_s,
             device_times_s=self.device_times_s + other.device_times_s if both_clocks else (),
             implausible=self.implausible or other.implausible,
-            notes=tuple(dict.fromkeys(self.notes + other.notes)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,10 +215,7 @@ class Measurement:
     def from_dict(cls, data: Any) -> Measurement:
         """Return the measurement that to_dict wrote. Raises RecordError if data is not one."""
         data = checked_record(data, "measurement", needs={"task", "times_s", "format_version"}, cls=cls)
-        try:
-            return cls(**data | {"task": Task.from_dict(data["task"])})
-        except (TypeError, InputError) as problem:
-            raise RecordError("a measurement in a record", f"it is damaged ({problem})") from problem
+        return read_as(cls, data | {"task": Task.from_dict(data["task"])}, "a measurement in a record")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the measurement to a JSON file, through a temporary file and a rename."""

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from labkit.errors import InputError, RecordError
 
 FORMAT_VERSION = 1
 
+T = TypeVar("T")
 
-def listed(name: str, values: Any) -> Iterable[Any]:
-    """Return values if they can be listed, else raise InputError: a lone number is a common slip."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InputError(f"{name}={values!r}", f"{name} must be a list or tuple", f"Try {name}=[{values!r}].")
-    return values
+
+def listed(name: str, values: Any) -> Iterator[Any]:
+    """Return values one by one if they can be listed, else raise InputError: a lone number is a common slip."""
+    try:
+        if not isinstance(values, (str, bytes)):
+            return iter(values)
+    except TypeError:
+        pass
+    raise InputError(f"{name}={values!r}", f"{name} must be a list or tuple", f"Try {name}=[{values!r}].")
 
 
 def checked_record(data: Any, kind: str, *, needs: set[str], cls: type) -> dict[str, Any]:
-    """Return data if it has the fields of cls in this format version, else raise RecordError."""
+    """Return data if it has the fields of cls, in this format version if it needs one, else raise RecordError."""
     if not isinstance(data, dict) or not needs <= data.keys():
         raise RecordError(f"a record with {_shape(data)}", f"this is not a {kind}")
-    if data["format_version"] != FORMAT_VERSION:
+    if "format_version" in needs and data["format_version"] != FORMAT_VERSION:
         raise unknown_format(data["format_version"])
     unknown = data.keys() - {f.name for f in dataclasses.fields(cls)}
     if unknown:
         raise RecordError(
-            f"a {kind} with {', '.join(sorted(unknown))}", "this version of labkit does not know these fields"
+            f"a {kind} with {', '.join(sorted(map(repr, unknown)))}",
+            "this version of labkit does not know these fields",
         )
     return data
+
+
+def read_as(cls: type[T], fields: dict[str, Any], given: str) -> T:
+    """Return cls(**fields), or raise RecordError where the constructor refuses what the record holds."""
+    try:
+        return cls(**fields)
+    except (TypeError, InputError) as problem:
+        raise RecordError(given, f"it is damaged ({problem})") from problem
 
 
 def unknown_format(version: Any) -> RecordError:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import InputError, RecordError, check_choice, check_positive
+from labkit.errors import InputError, RecordError, check_choice, check_positive, check_text
 from labkit.files import read_json, write_json
 from labkit.measurement.measured import Measurement
-from labkit.measurement.record_format import FORMAT_VERSION, checked_record, listed, unknown_format
+from labkit.measurement.record_format import FORMAT_VERSION, checked_record, listed, read_as, unknown_format
 from labkit.units import format_s
 
 MEASURED, OUT_OF_MEMORY = "measured", "out of memory"
@@ -28,8 +28,11 @@ class Point:
     detail: str = ""
 
     def __post_init__(self) -> None:
-        check_positive("value", self.value)
+        object.__setattr__(self, "value", check_positive("value", self.value))
         check_choice("outcome", self.outcome, (MEASURED, OUT_OF_MEMORY))
+        check_text("detail", self.detail, empty_ok=True)
+        if not isinstance(self.measurement, Measurement | None):
+            raise InputError(f"measurement={self.measurement!r}", "this is not a Measurement")
         if (self.measurement is None) == (self.outcome == MEASURED):
             raise InputError(
                 f"outcome={self.outcome!r}", "a point has either a measurement or a reason for having none"
@@ -50,6 +53,10 @@ class Sweep:
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
+        check_text("label", self.label)
+        check_text("parameter", self.parameter)
+        if not isinstance(self.complete, bool):
+            raise InputError(f"complete={self.complete!r}", "a sweep is complete or not: True or False")
         points = tuple(listed("points", self.points))
         if not points or not all(isinstance(point, Point) for point in points):
             raise InputError(f"points={points!r}", "a sweep needs at least one Point")
@@ -146,15 +153,10 @@ class Sweep:
     def from_dict(cls, data: Any) -> Sweep:
         """Return the sweep that to_dict wrote. Raises RecordError if data is not one."""
         data = checked_record(data, "sweep", needs={"label", "parameter", "points", "format_version"}, cls=cls)
-        try:
-            points = []
-            for point in data["points"]:
-                measurement = point["measurement"]
-                loaded = Measurement.from_dict(measurement) if measurement is not None else None
-                points.append(Point(**point | {"measurement": loaded}))
-            return cls(**data | {"points": tuple(points)})
-        except (TypeError, KeyError, InputError) as problem:
-            raise RecordError("a sweep in a record", f"it is damaged ({problem})") from problem
+        if not isinstance(data["points"], list):
+            raise RecordError("a sweep in a record", f"it is damaged (points={data['points']!r} is no list)")
+        points = tuple(_read_point(point) for point in data["points"])
+        return read_as(cls, data | {"points": points}, "a sweep in a record")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the sweep to a JSON file, through a temporary file and a rename."""
@@ -164,6 +166,13 @@ class Sweep:
     def load(cls, path: str | os.PathLike[str]) -> Sweep:
         """Read a sweep from a JSON file. Raises RecordError if the file is missing or damaged."""
         return cls.from_dict(read_json(path))
+
+
+def _read_point(data: Any) -> Point:
+    data = checked_record(data, "point", needs={"value", "measurement"}, cls=Point)
+    measurement = data["measurement"]
+    loaded = None if measurement is None else Measurement.from_dict(measurement)
+    return read_as(Point, data | {"measurement": loaded}, "a point in a record")
 
 
 def _point_cells(point: Point) -> str:

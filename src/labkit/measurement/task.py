@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from labkit.errors import InputError, check_positive
+from labkit.errors import InputError, check_number, check_positive, check_text
+from labkit.measurement.record_format import checked_record, read_as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,19 +18,21 @@ class Task:
 
     label: str
     dtype: str | None = None
-    parameters: Mapping[str, float | int | str] = field(default_factory=dict)
+    parameters: Mapping[str, float | int | str] = field(default_factory=dict, hash=False)
     flop: float | None = None
     bytes_moved: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.label, str) or not self.label.strip():
-            raise InputError(f"label={self.label!r}", "a task needs a name", 'Try label="matmul".')
+        check_text("label", self.label)
+        if self.dtype is not None:
+            check_text("dtype", self.dtype)
         for name in ("flop", "bytes_moved"):
             if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), zero_ok=True)
+                object.__setattr__(self, name, check_positive(name, getattr(self, name), zero_ok=True))
         if not isinstance(self.parameters, Mapping):
             raise InputError(f"parameters={self.parameters!r}", "parameters must be a dictionary", 'Try {"n": 512}.')
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        checked = {check_text("a parameter's name", name): _plain(name, it) for name, it in self.parameters.items()}
+        object.__setattr__(self, "parameters", MappingProxyType(checked))
 
     def __str__(self) -> str:
         sizes = "".join(f" {name}={value}" for name, value in self.parameters.items())
@@ -44,6 +47,10 @@ class Task:
         return shown | {"parameters": dict(self.parameters)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Task:
-        """Return the task that to_dict wrote."""
-        return cls(**data)
+    def from_dict(cls, data: Any) -> Task:
+        """Return the task that to_dict wrote. Raises RecordError if data is not one."""
+        return read_as(cls, checked_record(data, "task", needs={"label"}, cls=cls), "a task in a record")
+
+
+def _plain(name: str, value: Any) -> float | int | str:
+    return value if isinstance(value, (str, bool)) else check_number(name, value)

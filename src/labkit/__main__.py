@@ -1,0 +1,39 @@
+"""The command line: python -m labkit solutions | colab | report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from labkit.errors import LabkitError
+from labkit.notebooks import course_folder, write_solved
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status; a LabkitError becomes one line on standard error and status 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except LabkitError as problem:
+        print(f"labkit: {problem}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m labkit", description="Tools of the course for its authors.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    solutions = commands.add_parser("solutions", help="write the solved notebooks")
+    solutions.add_argument("--to", type=Path, default=Path("build/solutions"), help="folder (default: %(default)s)")
+    solutions.set_defaults(run=_solutions)
+    return parser
+
+
+def _solutions(options: argparse.Namespace) -> int:
+    for path in write_solved(course_folder(), options.to):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

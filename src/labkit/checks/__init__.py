@@ -1,0 +1,27 @@
+"""Checks of the exercises' answers: what a check says (CheckResult), and the exercises of each lesson."""
+
+from labkit.checks import lesson_00, lesson_01, lesson_02
+from labkit.checks.exercises import Exercise, find_exercise
+from labkit.checks.results import NOT_ATTEMPTED, NOT_TESTABLE, NOT_YET, RIGHT, STATUSES, CheckResult
+from labkit.errors import check_choice
+
+EXERCISES = {"00": lesson_00.EXERCISES, "01": lesson_01.EXERCISES, "02": lesson_02.EXERCISES}
+
+
+def find(lesson: str, exercise: str) -> Exercise:
+    """Return an exercise of a lesson. Raises InputError that lists the known ones."""
+    return find_exercise(EXERCISES[check_choice("lesson", lesson, EXERCISES)], exercise)
+
+
+__all__ = [
+    "EXERCISES",
+    "NOT_ATTEMPTED",
+    "NOT_TESTABLE",
+    "NOT_YET",
+    "RIGHT",
+    "STATUSES",
+    "CheckResult",
+    "Exercise",
+    "find",
+    "find_exercise",
+]

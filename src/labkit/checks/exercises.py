@@ -1,0 +1,115 @@
+"""An exercise: the task, a reference, awkward inputs, and wrong answers that are known, each with its hint."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.checks.results import NOT_ATTEMPTED, NOT_YET, RIGHT, CheckResult
+from labkit.errors import InputError, LabkitError, check_choice
+
+Answer = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: its name, the task in one sentence, and what decides whether an answer is right.
+
+    reference computes the right value for a case; cases are argument tuples of awkward sizes; known_wrong pairs a
+    hint with the answer that deserves it; also_right holds right answers of another style, which tests must see
+    accepted. tolerance is relative.
+    """
+
+    name: str
+    task: str
+    reference: Answer
+    cases: Sequence[tuple[Any, ...]]
+    known_wrong: Sequence[tuple[str, Answer]]
+    also_right: Sequence[Answer]
+    general_hint: str = "Work the case through by hand, line by line."
+    tolerance: float = 1e-6
+
+    def check(self, answer: Any) -> CheckResult:
+        """Return what the first case says that answer does not meet, or "right". Never raises."""
+        if answer is None or answer is Ellipsis:
+            return CheckResult(self.name, NOT_ATTEMPTED, hint=self.task)
+        if not callable(answer):
+            hint = "Define a function with this name and give the function itself, without calling it."
+            return CheckResult(self.name, NOT_YET, expected="a function", got=_short(answer), hint=hint)
+        for case in self.cases:
+            result = self._check_case(answer, case)
+            if result is not None:
+                return result
+        return CheckResult(self.name, RIGHT)
+
+    def _check_case(self, answer: Answer, case: tuple[Any, ...]) -> CheckResult | None:
+        expected = self.reference(*copy.deepcopy(case))
+        got = _outcome(answer, case)
+        if got is Ellipsis or (got is None and expected is not None):
+            return CheckResult(self.name, NOT_ATTEMPTED, hint=self.task)
+        if not isinstance(got, Exception) and same(got, expected, self.tolerance):
+            return None
+        given = f"{self.name}({', '.join(_short(value) for value in case)})"
+        return CheckResult(self.name, NOT_YET, given, _short(expected), _short(got), self._hint(got, case))
+
+    def _hint(self, got: Any, case: tuple[Any, ...]) -> str:
+        """Return the hint of the known wrong answer that gives the same value or fails alike, or the general hint."""
+        for hint, wrong in self.known_wrong:
+            known = _outcome(wrong, case)
+            if isinstance(got, Exception) or isinstance(known, Exception):
+                if type(got) is type(known):
+                    return hint
+            elif same(got, known, self.tolerance):
+                return hint
+        if isinstance(got, LabkitError):
+            return got.advice
+        return "Read the error, then try this call on its own." if isinstance(got, Exception) else self.general_hint
+
+
+def _outcome(answer: Answer, case: tuple[Any, ...]) -> Any:
+    """Return what answer gives for a case, or the exception: a student's code may fail in any way."""
+    try:
+        return answer(*copy.deepcopy(case))
+    except Exception as problem:
+        return problem
+
+
+def same(got: Any, expected: Any, tolerance: float) -> bool:
+    """Say whether got equals expected: numbers within the relative tolerance, sequences and arrays element by element.
+
+    >>> same([1.0, 2.0], (1.0, 2.0000001), 1e-6), same(True, 1, 1e-6), same("a", "a", 0)
+    (True, False, True)
+    """
+    if hasattr(expected, "tolist"):
+        expected = expected.tolist()
+    if hasattr(got, "tolist"):
+        got = got.tolist()
+    if isinstance(expected, (list, tuple)):
+        return (
+            isinstance(got, (list, tuple))
+            and len(got) == len(expected)
+            and all(same(a, b, tolerance) for a, b in zip(got, expected, strict=True))
+        )
+    if isinstance(expected, bool) or isinstance(got, bool) or expected is None:
+        return got is expected
+    if isinstance(expected, (int, float)) and isinstance(got, (int, float)):
+        return math.isclose(got, expected, rel_tol=tolerance, abs_tol=tolerance * 1e-6)
+    return type(got) is type(expected) and got == expected
+
+
+def find_exercise(exercises: Sequence[Exercise], name: str) -> Exercise:
+    """Return the exercise of that name. Raises InputError that lists the known ones."""
+    known = {exercise.name: exercise for exercise in exercises}
+    if not known:
+        raise InputError(f"exercise={name!r}", "this lesson has no exercises")
+    return known[check_choice("exercise", name, known)]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Exception):
+        return f"{type(value).__name__}: {value}"
+    shown = repr(value.tolist() if hasattr(value, "tolist") else value)
+    return shown if len(shown) <= 80 else f"{shown[:77]}…"

@@ -1,0 +1,37 @@
+"""The lessons of the course: number, question, minutes, and where their GPU numbers come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.errors import check_choice
+
+
+@dataclass(frozen=True)
+class LessonEntry:
+    """One lesson: its number, the question in its title, and about how long it takes to work through."""
+
+    number: str
+    question: str
+    minutes_cpu: int
+    minutes_gpu: int
+    gpu_part: str
+
+
+LESSONS = {
+    entry.number: entry
+    for entry in (
+        LessonEntry("00", "What is in this machine?", 20, 20, "cores, lanes and memory of a GPU"),
+        LessonEntry("01", "Is a GPU faster than a CPU?", 60, 60, "latency, sweeps, bandwidth and transfers"),
+        LessonEntry("02", "How does matrix multiplication scale?", 60, 60, "time against size, dtypes, roofline"),
+    )
+}
+
+
+def find_lesson(number: str) -> LessonEntry:
+    """Return the lesson of that number. Raises InputError that lists the known ones.
+
+    >>> find_lesson("01").question
+    'Is a GPU faster than a CPU?'
+    """
+    return LESSONS[check_choice("lesson", number, LESSONS)]

@@ -1,0 +1,189 @@
+"""start() and Lesson: what every notebook of the course works with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from labkit import checks, devices, hardware, widgets
+from labkit.claims import Verdict, all_claims, find_claim
+from labkit.errors import InputError
+from labkit.html import Html, escape, folded, html_of, table
+from labkit.lesson.catalogue import LESSONS, LessonEntry, find_lesson
+from labkit.lesson.gpu_numbers import gpu_measurement, gpu_sweep
+from labkit.lesson.records import LessonRecord, now
+from labkit.lesson.verdict_view import VerdictView
+from labkit.measurement import Measurement, Sweep
+from labkit.profiles import current_profile
+
+T = TypeVar("T")
+
+REFERENCE_VARIABLE = "LABKIT_REFERENCE_GPU"
+SUMMARY_LINES = 5
+
+
+def start(number: str) -> Lesson:
+    """Begin a lesson: find the devices, open its record, and print one line that says where its numbers come from.
+
+    Running it again is harmless: what was recorded on this machine stays. Raises InputError for an unknown lesson.
+    """
+    lesson = Lesson(find_lesson(number))
+    print(lesson)
+    return lesson
+
+
+class Lesson:
+    """One lesson on this machine: its devices, its time budgets, its record, and the verbs of a trial."""
+
+    def __init__(self, entry: LessonEntry) -> None:
+        self.entry = entry
+        self.profile = current_profile()
+        self.cpu = devices.pick("cpu")
+        self.gpu = next((device for device in devices.find() if device.is_gpu), None)
+        self.reference = hardware.gpu(os.environ.get(REFERENCE_VARIABLE) or hardware.reference_gpu().key)
+        self.results = LessonRecord.open(entry.number, devices.machine(), self.profile.name)
+        self._views: dict[str, VerdictView] = {}
+
+    def __repr__(self) -> str:
+        if self.gpu:
+            gpu = f"{self.gpu}, measured here"
+        else:
+            why = devices.why_no_gpu()
+            gpu = f"none ({why.reason if why else 'not found'}), so GPU numbers are {self._stand_in}"
+        return f"Lesson {self.entry.number} on {self.cpu}; GPU: {gpu}; profile {self.profile.name}."
+
+    @property
+    def _stand_in(self) -> str:
+        return f"recorded where there is a recording, else predicted for the {self.reference.key}"
+
+    # --- sizes and devices ---------------------------------------------------------------------------------------
+
+    def choose(self, *, quick: T, normal: T, thorough: T | None = None) -> T:
+        """Return the value for this profile: quick for checks, normal for a lesson, thorough for patience."""
+        return self.profile.choose(quick=quick, normal=normal, thorough=thorough)
+
+    def gpu_sweep(self, make: Callable[[Any, str], Callable[[], Any]], values: Iterable[float], **work: Any) -> Sweep:
+        """Return the sweep on a GPU: measured here, else recorded, else predicted for the reference GPU; and record it.
+
+        work is what sweep() takes, and launches, round_trip or transfer for the prediction (see labkit.prediction).
+        """
+        found = gpu_sweep(self.gpu, self.reference, make, values, **work)
+        self.record(found)
+        return found
+
+    def gpu_measure(self, make: Callable[[str], Callable[[], Any]], **work: Any) -> Measurement:
+        """Return one measurement of make(device)() on a GPU: measured here, else recorded, else predicted; recorded."""
+        found = gpu_measurement(self.gpu, self.reference, make, **work)
+        self.record(found)
+        return found
+
+    # --- the steps of a trial --------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        claim_id: str,
+        question: str,
+        options: Sequence[str] | None = None,
+        *,
+        lo: float | None = None,
+        hi: float | None = None,
+        unit: Callable[[float], str] | None = None,
+        log: bool = True,
+    ) -> Any:
+        """Ask for the student's prediction on a claim: one of options, or a number between lo and hi; and record it."""
+        find_claim(claim_id)
+        committed = self.results.predictions.get(claim_id, {}).get("value")
+
+        def commit(value: Any) -> None:
+            text = unit(value) if unit and not isinstance(value, str) else str(value)
+            self.results.predictions[claim_id] = {"question": question, "value": value, "text": text, "at": now()}
+            self.results.save()
+            if claim_id in self._views:
+                self._views[claim_id].refresh()
+
+        if options is not None:
+            return widgets.ask_choice(question, options, commit, committed=committed)
+        if lo is None or hi is None:
+            advice = "Give options=[…], or lo=… and hi=…."
+            raise InputError(f"predict({claim_id!r})", "a prediction is a choice or a number in a range", advice)
+        return widgets.ask_number(question, lo, hi, commit, unit=unit, log=log, committed=committed)
+
+    def verdict(self, claim_id: str, *, figure: Any = None, **evidence: Any) -> VerdictView:
+        """Decide a claim on the evidence, record both, and return the folded figure and verdict for display."""
+        for found in evidence.values():
+            for item in found.values() if isinstance(found, dict) else (found,):
+                if isinstance(item, (Sweep, Measurement)):
+                    self._remember(item)
+        decided = find_claim(claim_id).decide(**evidence)
+        self.results.verdicts[claim_id] = {**_plain(decided), "headline": decided.headline, "at": now()}
+        self.results.save()
+        view = VerdictView(find_claim(claim_id), decided, figure, lambda: self.results.predictions.get(claim_id))
+        self._views[claim_id] = view
+        return view
+
+    def record(self, *found: Sweep | Measurement) -> None:
+        """Keep sweeps and measurements in the lesson's record, each under its label and device."""
+        for item in found:
+            if not isinstance(item, (Sweep, Measurement)):
+                raise InputError(f"{item!r}", "only a Measurement or a Sweep can be recorded")
+            self._remember(item)
+        self.results.save()
+
+    def check(self, exercise: str, answer: Any) -> checks.CheckResult:
+        """Check the answer to an exercise and record its status. Never raises for a wrong answer."""
+        result = checks.find(self.entry.number, exercise).check(answer)
+        self.results.checks[exercise] = result.status
+        self.results.save()
+        return result
+
+    def finish(self, *lines: str) -> Html:
+        """Save the record and return the summary: at most five computed lines, then predictions beside verdicts."""
+        if len(lines) > SUMMARY_LINES:
+            raise InputError(
+                f"{len(lines)} lines", f"a summary has at most {SUMMARY_LINES}", "Choose what matters most."
+            )
+        path = self.results.save()
+        items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+        content = f"<ol>{items}</ol>{html_of(self._scoreboard())}"
+        saved = f"<p>Recorded in <code>{escape(path.parent.name)}/{escape(path.name)}</code>.</p>"
+        text = "\n".join([*lines, f"Recorded in {path.parent.name}/{path.name}."])
+        return Html(html_of(folded("Summary: open it last", content)) + saved, text)
+
+    # --- what lesson 00 shows ------------------------------------------------------------------------------------
+
+    def preflight(self) -> Html:
+        """Return what is in this machine and what of it can be used, line by line."""
+        return table(devices.report(), head=("part", "found", "what it means"))
+
+    def plan(self) -> Html:
+        """Return the lessons with their minutes here, and where the numbers for a GPU will come from."""
+        gpu = f"measured on {self.gpu.name}" if self.gpu else self._stand_in
+        rows = [
+            (
+                entry.number,
+                entry.question,
+                entry.minutes_gpu if self.gpu else entry.minutes_cpu,
+                f"{entry.gpu_part}: {gpu}",
+            )
+            for entry in LESSONS.values()
+        ]
+        return table(rows, head=("lesson", "question", "minutes here", "GPU numbers (CPU numbers are always measured)"))
+
+    # --------------------------------------------------------------------------------------------------------------
+
+    def _remember(self, item: Sweep | Measurement) -> None:
+        name = f"{item.label} over {item.parameter}" if isinstance(item, Sweep) else str(item.task)
+        self.results.measurements[f"{name}, {item.legend}"] = item.to_dict()
+
+    def _scoreboard(self) -> Html:
+        rows = []
+        for claim in all_claims(self.entry.number):
+            predicted = self.results.predictions.get(claim.id, {}).get("text", "no prediction")
+            headline = self.results.verdicts.get(claim.id, {}).get("headline", "not tried")
+            rows.append((claim.statement, predicted, headline))
+        return table(rows, head=("claim", "your prediction", "verdict"))
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}

@@ -1,0 +1,98 @@
+"""The notebooks as files: where they are, and the solved ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import InputError, RecordError
+
+EXERCISE = "exercise-"  # the id of an exercise's cell is this and the exercise's name, with dashes
+
+
+def course_folder(start: Path | None = None) -> Path:
+    """Return the folder notebooks/ of the checkout that start (or the working directory) lies in.
+
+    Raises RecordError where there is none.
+    """
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "notebooks").is_dir() and (folder / "pyproject.toml").is_file():
+            return folder / "notebooks"
+    raise RecordError(str(start), "there is no notebooks/ folder here", "Run this inside a checkout of the course.")
+
+
+def lesson_paths(course: Path) -> list[Path]:
+    """Return the notebooks of the lessons, in order."""
+    return sorted(course.glob("[0-9][0-9]_*.ipynb"))
+
+
+def read_notebook(path: Path) -> Any:
+    """Return the notebook at path. Raises RecordError if it is missing or damaged."""
+    import nbformat
+
+    try:
+        return nbformat.read(path, as_version=4)
+    except (OSError, ValueError, AttributeError) as problem:
+        raise RecordError(path.name, f"this is not a readable notebook ({problem})") from problem
+
+
+def write_notebook(notebook: Any, path: Path) -> Path:
+    """Write the notebook to path, making its folder."""
+    import nbformat
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+def read_solutions(path: Path) -> dict[str, str]:
+    """Return the source of each exercise in a percent-format file, whose cells are titled with the exercise's name.
+
+    Raises RecordError if a cell has no title or a title stands twice.
+    """
+    try:
+        import jupytext
+    except ModuleNotFoundError as problem:
+        advice = 'Install what the tests need: pip install "labkit[test]".'
+        raise InputError("solutions", "reading them needs the package jupytext", advice) from problem
+    solutions: dict[str, str] = {}
+    for cell in jupytext.read(path, fmt="py:percent").cells:
+        if cell.cell_type != "code":
+            continue
+        name = cell.metadata.get("title") or cell.metadata.get("name")
+        if not name or name in solutions:
+            given = f"{path.name}: {cell.source[:40]!r}"
+            raise RecordError(
+                given, "each cell must name its exercise, once", "Begin it with # %% name_of_the_exercise."
+            )
+        solutions[name] = cell.source
+    return solutions
+
+
+def solved(notebook: Any, solutions: dict[str, str], name: str) -> Any:
+    """Return the notebook with every exercise cell replaced by its solution.
+
+    Raises RecordError if an exercise has no solution or a solution no exercise.
+    """
+    exercises = {
+        cell.id.removeprefix(EXERCISE).replace("-", "_"): cell
+        for cell in notebook.cells
+        if cell.id.startswith(EXERCISE)
+    }
+    unmatched = exercises.keys() ^ solutions.keys()
+    if unmatched:
+        given = f"{name}: {', '.join(sorted(unmatched))}"
+        raise RecordError(given, "exercises and solutions must pair up")
+    for exercise, cell in exercises.items():
+        cell.source = solutions[exercise]
+    return notebook
+
+
+def write_solved(course: Path, folder: Path) -> list[Path]:
+    """Write every lesson with its solutions filled in to folder, and return the paths."""
+    written = []
+    for path in lesson_paths(course):
+        solutions = read_solutions(course / "solutions" / f"{path.stem}.py")
+        written.append(write_notebook(solved(read_notebook(path), solutions, path.name), folder / path.name))
+    return written

@@ -1,0 +1,116 @@
+"""Predicted measurements: the stated model of a GPU in the shape of a measurement, always marked as predicted.
+
+The model is the roofline with the datasheet's figures, lowered to what programs reach, plus a cost for every launch
+and, where asked for, the way over the PCIe link; its constants and their sources stand in the hardware catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from labkit.errors import InputError, check_choice
+from labkit.hardware import Gpu, prediction_model
+from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task
+from labkit.roofline import Prediction, Work, predict, predict_transfer
+from labkit.units import format_bytes
+
+TRANSFERS = (None, "pinned", "pageable")
+
+OfValue = Callable[[Any], float]
+
+
+def predict_measurement(
+    *,
+    gpu: Gpu,
+    label: str,
+    dtype: str = "float32",
+    flop: float | None = None,
+    bytes_moved: float,
+    parameters: Mapping[str, Any] | None = None,
+    launches: int = 1,
+    round_trip: bool = False,
+    transfer: str | None = None,
+) -> Measurement:
+    """Return the predicted time of one task on a GPU of the catalogue, with the range that the model leaves open.
+
+    launches is the number of operations that share the work. round_trip=True adds the wait for the answer: the latency
+    of one call. transfer="pinned" or "pageable" predicts carrying bytes_moved between host and GPU instead. The times
+    are the low end, the expectation and the high end of the range, so that median and quartiles give these three.
+
+    >>> from labkit.hardware import gpu
+    >>> m = predict_measurement(gpu=gpu("T4"), label="add", flop=1e6, bytes_moved=12e6)
+    >>> m.source, m.device_name
+    ('predicted', 'T4')
+    """
+    check_choice("transfer", transfer, TRANSFERS)
+    if transfer:
+        found = predict_transfer(bytes_moved, gpu, pinned=transfer == "pinned")
+        basis = f"the {gpu.host_link} link and a round trip"
+    else:
+        found = predict(Work(flop or 0, bytes_moved), gpu, dtype, launches=launches)
+        basis = "the roofline of the datasheet and the cost of a launch"
+    extra = prediction_model().round_trip_s if round_trip and not transfer else None
+    low_s, time_s, high_s = _with_round_trip(found, extra)
+    return Measurement(
+        task=Task(label=label, dtype=dtype, parameters=parameters or {}, flop=flop, bytes_moved=bytes_moved),
+        times_s=(low_s, low_s, time_s, high_s, high_s),  # five values, so that the quartiles are the ends of the range
+        source="predicted",
+        device="cuda",
+        device_name=gpu.key,
+        machine="",
+        provenance=f"{basis}, bound by {found.bound_by}",
+    )
+
+
+def predict_sweep(
+    values: Iterable[float],
+    *,
+    gpu: Gpu,
+    label: str,
+    parameter: str = "n",
+    dtype: str = "float32",
+    flop: OfValue | None = None,
+    bytes_moved: OfValue,
+    needs_bytes: OfValue | None = None,
+    launches: OfValue | int = 1,
+    **options: Any,
+) -> Sweep:
+    """Return the predicted sweep; what needs more than the GPU's memory is a point out of memory.
+
+    flop, bytes_moved, needs_bytes and launches are functions of the value, as in sweep().
+
+    >>> from labkit.hardware import gpu
+    >>> s = predict_sweep([1e3, 1e12], gpu=gpu("T4"), label="add", bytes_moved=lambda n: 12 * n,
+    ...                   needs_bytes=lambda n: 12 * n)
+    >>> s.source, [point.outcome for point in s.points]
+    ('predicted', ['measured', 'out of memory'])
+    """
+    values = list(values)
+    if not values:
+        raise InputError("values=[]", "a sweep needs at least one value", "Try [10, 100, 1000].")
+    points = []
+    for value in values:
+        wanted = needs_bytes(value) if needs_bytes else 0
+        if wanted > gpu.memory_bytes:
+            detail = f"needs {format_bytes(wanted)}, a {gpu.key} has {format_bytes(gpu.memory_bytes)}"
+            points.append(Point(value=value, outcome=OUT_OF_MEMORY, detail=detail))
+            continue
+        predicted = predict_measurement(
+            gpu=gpu,
+            label=label,
+            dtype=dtype,
+            flop=flop(value) if flop else None,
+            bytes_moved=bytes_moved(value),
+            parameters={parameter: value},
+            launches=launches(value) if callable(launches) else launches,
+            **options,
+        )
+        points.append(Point(value=value, measurement=predicted))
+    return Sweep(label=label, parameter=parameter, points=tuple(points))
+
+
+def _with_round_trip(found: Prediction, extra: Any) -> tuple[float, float, float]:
+    if extra is None:
+        return found.low_s, found.time_s, found.high_s
+    return found.low_s + extra.low, found.time_s + extra.value, found.high_s + extra.high
