@@ -68,7 +68,7 @@ def dtype_name(dtype: Any) -> str:
     name = name.removeprefix("torch.")
     if not isinstance(getattr(torch, name, None), torch.dtype):
         raise InputError(
-            f"dtype={given!r}", "this is no dtype that torch knows", f"Choose one of {', '.join(_COMMON)}."
+            f"dtype={reprlib.repr(given)}", "this is no dtype that torch knows", f"Choose one of {', '.join(_COMMON)}."
         )
     return str(getattr(torch, name)).removeprefix("torch.")
 
