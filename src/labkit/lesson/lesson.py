@@ -17,6 +17,7 @@ from labkit.lesson.records import LessonRecord, now
 from labkit.lesson.verdict_view import VerdictView
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
+from labkit.roofline import Roof
 from labkit.timing import measure
 
 T = TypeVar("T")
@@ -115,6 +116,10 @@ class Lesson:
             "gpu_lanes": spec.sms * spec.fp32_lanes if spec else None,
             "source": "predicted",
         }
+
+    def gpu_roof(self, dtype: str) -> Roof:
+        """Return the datasheet's roof of the GPU here, or else of the reference GPU: a prediction."""
+        return Roof.from_gpu((self.gpu and self.gpu.spec) or self.reference, dtype)
 
     def gpu_memory(self) -> dict[str, float]:
         """Return the memory in bytes of the GPU here, or else of each GPU in the catalogue, smallest first."""

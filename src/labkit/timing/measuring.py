@@ -212,8 +212,8 @@ def _at_least_one_ns(time_s: float) -> float:
 
 def _notes(target: devices.Device, cold: bool) -> tuple[str, ...]:
     notes = ["caches emptied before every call"] if cold else []
-    if target.kind == "mps" and devices.mps_fallback_enabled():
-        notes.append("contains CPU fallback: PYTORCH_ENABLE_MPS_FALLBACK is set")
+    if fallback := devices.timing_note(target):
+        notes.append(fallback)
     return tuple(notes)
 
 
