@@ -102,7 +102,7 @@ def test_implausible_points_are_left_out_and_counted():
     bad = Point(value=2, measurement=measurement([1e-9], flop=1e9, implausible="above the stated peak"))
     ax = plot_throughput(Sweep(label="mm", parameter="n", points=[good, bad]))
     assert list(series_of(ax)[0].get_xdata()) == [1]
-    assert legend_of(ax)[0].endswith("1 implausible point left out")
+    assert legend_of(ax)[0].endswith("1 point left out (implausible)")
 
 
 def test_drawing_into_given_axes_goes_on_with_the_next_colour():

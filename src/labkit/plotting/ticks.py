@@ -10,14 +10,13 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from labkit.errors import InputError
-from labkit.plotting.style import MARK, SERIES
+from labkit.plotting.style import MARK, POINTS_PER_CHARACTER, SERIES
 from labkit.units import format_bytes, format_count, format_s
 
 Formatter = Callable[[float], str]
 
 FEWEST_TICKS, MOST_TICKS = 3, 9
 EVEN_STEPS = [1, 2, 2.5, 5, 10]
-POINTS_PER_CHARACTER = 5.0  # of a tick label
 
 
 class ReadableLogLocator(ticker.LogLocator):
