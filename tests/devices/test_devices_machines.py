@@ -137,7 +137,8 @@ def test_a_gpu_that_failed_beside_one_that_works_is_reported(with_torch):
 def test_a_quota_is_named_with_the_file_that_sets_it(with_torch, monkeypatch):
     with_torch(version="2.13.0+cpu")
     quota = cgroups.CpuQuota(1.5, "/sys/fs/cgroup/cpu.max", "150000 100000")
-    monkeypatch.setattr(cgroups, "cpu_quotas", lambda root=None: [quota])
+    wider = cgroups.CpuQuota(4.0, "/sys/fs/cgroup/above/cpu.max", "400000 100000")
+    monkeypatch.setattr(cgroups, "cpu_quotas", lambda root=None: [wider, quota])
     monkeypatch.setattr("labkit.devices.cpus.affinity_cpus", lambda: 384)
     monkeypatch.setattr(machines, "affinity_cpus", lambda: 384)
     monkeypatch.setattr(machines, "host_cpus", lambda: 384)

@@ -79,7 +79,7 @@ def test_under_wsl_the_driver_is_updated_in_windows():
 
 @pytest.mark.parametrize(
     ("capability", "advice"),
-    [((5, 2), "older CUDA"), ((6, 1), "older CUDA"), ((12, 0), "newer PyTorch")],
+    [((5, 2), "older CUDA"), ((12, 0), "newer PyTorch"), ((8, 7), "has code for sm_87")],
 )
 def test_architecture_not_in_this_build(capability, advice):
     archs = ("sm_75", "sm_80", "sm_86", "sm_90")

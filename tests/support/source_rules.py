@@ -18,7 +18,7 @@ LAYERS = (
     {"training", "loading", "energy", "costs"},
     {"plotting", "checks"},
     {"widgets", "lens"},
-    {"lesson", "claims", "notebooks", "report", "__main__"},
+    {"lesson", "claims", "notebooks", "colab", "report", "__main__"},
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 # Libraries that only these modules import.

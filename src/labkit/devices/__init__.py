@@ -1,6 +1,6 @@
 """Devices: what is in this machine, what of it works, and why there is no GPU if there is none."""
 
-from labkit.devices.cpus import cpu_name, cpu_threads, default_threads, host_cpus, usable_cpus
+from labkit.devices.cpus import cpu_name, cpu_threads, default_threads, host_cpus, simd_bits, usable_cpus
 from labkit.devices.dtypes import SafeDtype, mps_fallback_enabled, safe_dtype, timing_note
 from labkit.devices.facts import Facts, GpuFact
 from labkit.devices.gpus import Device, find, parse_name, pick, synchronize, synchronizer
@@ -31,6 +31,7 @@ __all__ = [
     "pick",
     "report",
     "safe_dtype",
+    "simd_bits",
     "synchronize",
     "synchronizer",
     "timing_note",

@@ -180,3 +180,19 @@ def _output(*command: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
+
+
+def simd_bits() -> int:
+    """Return the width in bits of the vector instructions that torch uses on this CPU.
+
+    Every 64-bit x86 (SSE2) and ARM (NEON) has 128 bits; wider ones are named in torch's own report.
+
+    >>> simd_bits() % 128
+    0
+    """
+    import torch
+
+    named = re.search(r"AVX512|AVX2|SVE(\d+)", torch.backends.cpu.get_cpu_capability())
+    if named is None:
+        return 128
+    return int(named[1]) if named[1] else {"AVX512": 512, "AVX2": 256}[named[0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import reprlib
 import warnings
 from typing import Any, NamedTuple
 
@@ -69,7 +68,7 @@ def dtype_name(dtype: Any) -> str:
     name = name.removeprefix("torch.")
     if not isinstance(getattr(torch, name, None), torch.dtype):
         raise InputError(
-            f"dtype={given!r}", "this is no dtype that torch knows", f"Choose one of {', '.join(_COMMON)}."
+            f"dtype={reprlib.repr(given)}", "this is no dtype that torch knows", f"Choose one of {', '.join(_COMMON)}."
         )
     return str(getattr(torch, name)).removeprefix("torch.")
 

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from labkit import units
 from labkit.devices import cgroups
-from labkit.devices.cpus import affinity_cpus, cpu_name, default_threads, host_cpus, total_cpu_memory_bytes, usable_cpus
+from labkit.devices.cpus import (
+    affinity_cpus,
+    cpu_name,
+    default_threads,
+    host_cpus,
+    simd_bits,
+    total_cpu_memory_bytes,
+    usable_cpus,
+)
 from labkit.devices.dtypes import FALLBACK, mps_fallback_enabled
 from labkit.devices.facts import Facts, snapshot
 from labkit.devices.gpus import Device, find
@@ -157,12 +165,11 @@ def report() -> list[Row]:
 
 
 def _simd() -> str:
-    """Say how wide the vector instructions are that torch found."""
+    """Say how wide the vector instructions are that torch uses."""
     import torch
 
-    wide = {"AVX512": "512 bits: 16 float32 at once", "AVX2": "256 bits: 8 float32 at once"}
-    capability = torch.backends.cpu.get_cpu_capability()
-    return f"SIMD {capability}{f', {wide[capability]}' if capability in wide else ''}"
+    width = simd_bits()
+    return f"SIMD {torch.backends.cpu.get_cpu_capability()}, {width} bits: {width // 32} float32 at once"
 
 
 def _cpus_row() -> Row:
