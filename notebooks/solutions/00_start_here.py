@@ -3,6 +3,7 @@
 
 # %% delivery_time
 
+
 def delivery_time(load, workers, carry, trip_s, start_s):
     trips = math.ceil(load / (workers * carry))
     return start_s + trips * trip_s

@@ -89,7 +89,7 @@ def for_colab(notebook: Any, body: str, number: str) -> Any:
 
 
 def build_wheel(checkout: Path) -> tuple[str, bytes]:
-    """Return the file name and the bytes of the wheel built from a checkout. Raises RecordError if it cannot be built."""
+    """Return the name and bytes of the wheel built from a checkout. Raises RecordError if it cannot be built."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, str(checkout)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

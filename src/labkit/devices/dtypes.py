@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import reprlib
 import warnings
 from typing import Any, NamedTuple
 
