@@ -9,9 +9,14 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from labkit.errors import InputError, check_positive
-from labkit.measurement import Measurement, Sweep
+from labkit.errors import InputError, check_count, check_positive
+from labkit.measurement import Measurement, Sweep, listed
+
+T = TypeVar("T")
+
+LONE_SAMPLE_SPREAD = 1.58  # seven medians of one torch.mm on a shared 2-core machine differed by up to 58 %
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,9 @@ class Ranking:
 class Crossover:
     """The value from which on one sweep is faster than another: the best estimate and its range.
 
-    value is None where the challenger never overtakes (never) or is ahead from the smallest value on (always).
+    value is None where the challenger never overtakes (never) or is ahead from the smallest value on (always). low is
+    the earliest value that the spreads allow, or None if they allow none; high is the latest, or None if the challenger
+    may never overtake. So low=None makes a "never" sure, and high at the smallest value an "always".
     """
 
     value: float | None
@@ -75,7 +82,8 @@ class Amdahl:
     single_s: float
 
     def time_s(self, threads: float) -> float:
-        """Return the fitted time in seconds on that many threads."""
+        """Return the fitted time in seconds on that many threads (a fraction reads between two whole numbers)."""
+        check_positive("threads", threads)
         return self.single_s * (self.serial + (1 - self.serial) / threads)
 
     @property
@@ -88,9 +96,12 @@ def interval_s(measurement: Measurement) -> tuple[float, float]:
     """Return the range in seconds in which the median is believed: the quartiles, widened by a drift.
 
     A machine that slows down while it is being timed shows a narrow middle half around a moving centre. So the
-    quartiles are widened by the difference between the medians of the last and the first third of the samples.
+    quartiles are widened by the difference between the medians of the last and the first third of the samples. A lone
+    sample shows no spread at all and is given the one that repeated runs on a shared machine were seen to have.
     """
     low, high = measurement.quartiles_s
+    if len(measurement.times_s) == 1 and measurement.source != "predicted":
+        return low / LONE_SAMPLE_SPREAD, high * LONE_SAMPLE_SPREAD
     third = len(measurement.times_s) // 3
     if third < 2:
         return low, high
@@ -108,7 +119,9 @@ def speedup(baseline: Measurement, new: Measurement) -> Speedup:
     >>> speedup(slow, fast).ratio
     4.0
     """
-    (baseline_low, baseline_high), (new_low, new_high) = interval_s(baseline), interval_s(new)
+    (baseline_low, baseline_high), (new_low, new_high) = (
+        interval_s(_checked(Measurement, it)) for it in (baseline, new)
+    )
     return Speedup(
         ratio=baseline.median_s / new.median_s,
         low=baseline_low / new_high,
@@ -118,10 +131,16 @@ def speedup(baseline: Measurement, new: Measurement) -> Speedup:
 
 
 def rank(measurements: Sequence[Measurement]) -> Ranking:
-    """Order measurements by their medians; name a winner only if its range overlaps with no other."""
+    """Order measurements by their medians; name a winner only if its range overlaps with no other.
+
+    Raises InputError if there is nothing to rank.
+    """
+    measurements = [_checked(Measurement, it) for it in listed("measurements", measurements)]
     if not measurements:
-        raise InputError("measurements=[]", "there is nothing to rank")
+        raise InputError("measurements=[]", "there is nothing to rank", "Give at least one measurement.")
     ordered = tuple(sorted(measurements, key=lambda measurement: measurement.median_s))
+    if ordered[0].implausible:
+        return Ranking(ordered, None, f"No clear winner: the time of {ordered[0].task} is implausible.")
     if len(ordered) == 1:
         return Ranking(ordered, ordered[0], f"Only {ordered[0].task} was measured.")
     fastest, second = ordered[0], min(ordered[1:], key=lambda measurement: interval_s(measurement)[0])
@@ -138,11 +157,7 @@ def crossover(incumbent: Sweep, challenger: Sweep) -> Crossover:
 
     Times are interpolated in logarithms on the values that both ranges cover. Raises InputError if they share none.
     """
-    low, high = max(incumbent.values[0], challenger.values[0]), min(incumbent.values[-1], challenger.values[-1])
-    if incumbent.parameter != challenger.parameter or low > high:
-        given = f"{incumbent.parameter} {incumbent.values} and {challenger.parameter} {challenger.values}"
-        raise InputError(given, "two sweeps can only cross where they cover the same values")
-    values = sorted(value for value in {*incumbent.values, *challenger.values} if low <= value <= high)
+    values = _shared_values(incumbent, challenger)
     bounds = [([interval_s(m)[i] for m in sweep.measurements]) for sweep in (incumbent, challenger) for i in (0, 1)]
     slow_low, slow_high, fast_low, fast_high = bounds
 
@@ -159,8 +174,8 @@ def crossover(incumbent: Sweep, challenger: Sweep) -> Crossover:
     always = best == values[0]
     return Crossover(
         value=None if always else best,
-        low=None if best is None or always else earliest,
-        high=None if best is None or always else latest,
+        low=earliest,
+        high=latest,
         always=always,
         never=best is None,
         source=weakest_source(incumbent.measurements[0], challenger.measurements[0]),
@@ -173,10 +188,10 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     >>> fit_power_law([1, 2, 4], [3, 24, 192]).exponent
     3.0
     """
+    xs = [check_positive("xs", x) for x in listed("xs", xs)]
+    ys = [check_positive("ys", y) for y in listed("ys", ys)]
     if len(xs) != len(ys) or len(set(xs)) < 2:
-        raise InputError(f"{len(xs)} x and {len(ys)} y", "a power law needs at least two different points")
-    for value in (*xs, *ys):
-        check_positive("a point", value)
+        raise InputError(f"xs={xs}, ys={ys}", "a power law needs a y for each x, and at least two different x")
     fit = statistics.linear_regression([math.log(x) for x in xs], [math.log(y) for y in ys])
     return PowerLaw(exponent=round(fit.slope, 12), scale=math.exp(fit.intercept))
 
@@ -184,23 +199,50 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
 def fit_amdahl(threads: Sequence[int], times_s: Sequence[float]) -> Amdahl:
     """Fit Amdahl's law to the times in seconds on each number of threads: a line in 1/threads.
 
+    Neither the serial nor the parallel part can take less than no time: a fit that would say so is made with that
+    part left out.
+
     >>> fit_amdahl([1, 2, 4], [1.0, 0.6, 0.4]).serial
     0.2
     """
+    threads = [check_count("threads", count) for count in listed("threads", threads)]
+    times_s = [check_positive("times_s", time_s, unit="seconds") for time_s in listed("times_s", times_s)]
     if len(threads) != len(times_s) or len(set(threads)) < 2:
-        raise InputError(f"{len(threads)} thread counts", "Amdahl's law needs times on at least two thread counts")
-    for value in (*threads, *times_s):
-        check_positive("a point", value)
-    fit = statistics.linear_regression([1 / count for count in threads], times_s)
-    single_s = fit.slope + fit.intercept
-    serial = min(max(fit.intercept / single_s, 0.0), 1.0)
-    return Amdahl(serial=round(serial, 12), single_s=single_s)
+        given = f"threads={threads}, times_s={times_s}"
+        raise InputError(given, "Amdahl's law needs a time for each thread count, and at least two thread counts")
+    shares = [1 / count for count in threads]
+    parallel_s, serial_s = statistics.linear_regression(shares, times_s)
+    if serial_s < 0:
+        parallel_s, serial_s = statistics.linear_regression(shares, times_s, proportional=True).slope, 0.0
+    elif parallel_s < 0:
+        parallel_s, serial_s = 0.0, statistics.fmean(times_s)
+    single_s = serial_s + parallel_s
+    return Amdahl(serial=round(serial_s / single_s, 12), single_s=single_s)
 
 
 def weakest_source(*measurements: Measurement) -> str:
     """Return the source that a number computed from these measurements has: predicted beats recorded beats measured."""
-    sources = {measurement.source for measurement in measurements}
+    if not measurements:
+        raise InputError("measurements=()", "without a measurement there is no source", "Give at least one.")
+    sources = {_checked(Measurement, measurement).source for measurement in measurements}
     return next(source for source in ("predicted", "recorded", "measured") if source in sources)
+
+
+def _checked(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise InputError(repr(value), f"this is not a {kind.__name__}")
+    return value
+
+
+def _shared_values(incumbent: Sweep, challenger: Sweep) -> list[float]:
+    """Return every value of either sweep that lies in the range of both."""
+    mine, theirs = _checked(Sweep, incumbent).values, _checked(Sweep, challenger).values
+    if incumbent.parameter == challenger.parameter and mine and theirs:
+        low, high = max(mine[0], theirs[0]), min(mine[-1], theirs[-1])
+        if low <= high:
+            return sorted(value for value in {*mine, *theirs} if low <= value <= high)
+    given = f"{incumbent.parameter}={mine} and {challenger.parameter}={theirs}"
+    raise InputError(given, "two sweeps can only cross where both measured the same range of the same parameter")
 
 
 def _interpolated(xs: Sequence[float], ys: Sequence[float], x: float) -> float:

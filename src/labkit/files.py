@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from labkit.errors import InputError, RecordError
+
+DAMAGED = "The file is damaged or is no record; delete it, or run the lesson again to write a new one."
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> Path:
@@ -42,14 +45,13 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """Return what the JSON file at path holds. Raises RecordError if it is missing, damaged or not text."""
     path = _checked_path(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=partial(_refuse_constant, path))
     except FileNotFoundError as problem:
         raise RecordError(str(path), "there is no such file", f"Look into {path.parent}.") from problem
     except OSError as problem:
         raise RecordError(str(path), f"the file could not be read ({problem.strerror})") from problem
     except (ValueError, RecursionError) as problem:
-        advice = "The file is damaged or is no record; delete it, or run the lesson again to write a new one."
-        raise RecordError(str(path), f"this is not readable as JSON ({problem})", advice) from problem
+        raise RecordError(str(path), f"this is not readable as JSON ({problem})", DAMAGED) from problem
 
 
 def _checked_path(path: Any) -> Path:
@@ -58,6 +60,6 @@ def _checked_path(path: Any) -> Path:
     return Path(path)
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _refuse_constant(path: Path, name: str) -> NoReturn:
     """Python's reader takes NaN and Infinity, which are no JSON and no times."""
-    raise ValueError(f"{name} is no number in JSON")
+    raise RecordError(str(path), f"this is not readable as JSON ({name} is no number)", DAMAGED)

@@ -11,6 +11,7 @@ from labkit.plotting.roofline import plot_roofline
 from labkit.plotting.samples import plot_samples
 from labkit.plotting.show import alt_text, show, to_html, to_png
 from labkit.plotting.sustained import plot_over_time
+from labkit.plotting.teams import plot_teams
 from labkit.plotting.times import plot_throughput, plot_times
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "plot_samples",
     "plot_scaling",
     "plot_speedup",
+    "plot_teams",
     "plot_throughput",
     "plot_times",
     "plot_values",

@@ -23,6 +23,7 @@ class Ticker:
     def __init__(self, device: devices.Device, clock: Clock) -> None:
         self.device = device
         self.clock = clock
+        self._synchronize = devices.synchronizer(device)
         self._events: list[Any] = []
         self._running = False
 
@@ -30,12 +31,12 @@ class Ticker:
         """Return the host time in seconds at which the device has nothing left to do."""
         self._running = not self._running
         if self._running:
-            devices.synchronize(self.device)
+            self._synchronize()
             now_s = self.clock()
             self._record_event()
             return now_s
         self._record_event()
-        devices.synchronize(self.device)
+        self._synchronize()
         return self.clock()
 
     def device_times_s(self, samples: int, calls: int) -> tuple[float, ...]:
