@@ -6,8 +6,9 @@ from labkit.plotting import plot_scaling, plot_speedup
 
 from .conftest import legend_of, series_of, sweep
 
-CPU = {10: [1e-6], 100: [1e-4], 1000: [1e-2]}
-GPU = {10: [1e-5], 100: [1e-5], 1000: [1e-4]}  # ten times slower at 10, ten times faster at 100
+# Two equal samples each: they have no spread, while a lone sample counts as uncertain.
+CPU = {10: [1e-6] * 2, 100: [1e-4] * 2, 1000: [1e-2] * 2}
+GPU = {10: [1e-5] * 2, 100: [1e-5] * 2, 1000: [1e-4] * 2}  # ten times slower at 10, ten times faster at 100
 
 
 def guides_of(ax):
@@ -27,7 +28,7 @@ def test_the_ratio_is_baseline_over_new_with_a_line_at_one():
 
 def test_the_band_is_the_range_that_both_spreads_allow():
     base = sweep({5: [1.0, 2.0, 3.0, 4.0, 5.0]})  # quartiles 2 and 4
-    ax = plot_speedup(base, sweep({5: [0.5]}))
+    ax = plot_speedup(base, sweep({5: [0.5, 0.5]}))
     assert sorted(ax.collections[0].get_segments()[0][:, 1]) == pytest.approx([4.0, 8.0])
 
 
