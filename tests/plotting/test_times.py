@@ -132,3 +132,19 @@ def test_drawing_into_given_axes_goes_on_with_the_next_colour():
 def test_nonsense_is_refused_in_a_students_words(draw, said):
     with pytest.raises(InputError, match=said.replace("(", r"\(")):
         draw()
+
+
+@pytest.mark.parametrize(
+    ("times", "ticks"),
+    [
+        ((1e-6, 1e-3), ["1 µs", "10 µs", "100 µs", "1 ms"]),
+        ((1e-3, 7200), ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "1 min", "10 min", "1 h"]),
+        ((100, 2000), ["2 min", "5 min", "10 min", "20 min", "30 min"]),
+        ((60, 600_000), ["1 min", "10 min", "1 h", "10 h", "1 day"]),
+    ],
+)
+def test_long_times_are_told_in_minutes_hours_and_days(times, ticks):
+    ax = plot_times(sweep({1: [times[0]], 2: [times[1]]}))
+    low, high = times
+    shown = [ax.yaxis.get_major_formatter()(tick) for tick in ax.get_yticks() if low <= tick <= high]
+    assert shown == ticks
