@@ -115,11 +115,11 @@ def test_bandwidth(gpu_s: float, outcome: str) -> None:
 
 @pytest.mark.parametrize(("cpu_bytes", "outcome"), [(8e9, REFUTED), (32e9, DEPENDS), (512e9, UPHELD)])
 def test_capacity(cpu_bytes: float, outcome: str) -> None:
-    gpus = {"T4": 16e9, "A100": 80e9}
+    gpus = {"T4": 16 * 2**30, "A100": 80 * 2**30}
     verdict = decide("cpu-more-memory", cpu_bytes=cpu_bytes, gpu_bytes=gpus, source="predicted")
     assert (verdict.outcome, verdict.headline) == (outcome, f"predicted: {outcome}")
     if outcome == DEPENDS:
-        assert verdict.flips_at == "It flips between T4 (16 GB) and A100 (80 GB)."
+        assert verdict.flips_at == "It flips between T4 (16 GiB) and A100 (80 GiB)."
 
 
 def test_capacity_without_any_gpu() -> None:

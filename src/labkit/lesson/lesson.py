@@ -17,6 +17,7 @@ from labkit.lesson.records import LessonRecord, now
 from labkit.lesson.verdict_view import VerdictView
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
+from labkit.recordings import has_recordings
 from labkit.roofline import Roof
 from labkit.timing import measure
 
@@ -58,7 +59,8 @@ class Lesson:
 
     @property
     def _stand_in(self) -> str:
-        return f"recorded where there is a recording, else predicted for the {self.reference.key}"
+        predicted = f"predicted for the {self.reference.key}"
+        return f"recorded where there is a recording, else {predicted}" if has_recordings() else predicted
 
     # --- sizes and devices ---------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from labkit.errors import InputError, check_positive
 from labkit.plotting.lines import plot_lines
 from labkit.sand import Team, overtakes_at
-from labkit.units import format_count, format_s
+from labkit.units import format_count
 
 POINTS = 60
 
@@ -38,11 +38,11 @@ def plot_teams(
     return plot_lines(
         [(team.name, steps, [team.time_s(load) for load in steps]) for team in teams],
         x_label=f"load ({unit})",
-        y_label="time until all is delivered",
+        y_label="seconds until all is delivered",
         x_log=True,
         y_log=True,
         x_formatter=format_count,
-        y_formatter=format_s,
+        y_formatter=format_count,
         marks=[mark for mark in marks if low <= mark[1] <= high],
         ax=ax,
         title=title,

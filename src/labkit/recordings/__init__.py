@@ -33,6 +33,11 @@ def find_recorded(label: str, *, parameter: str | None = None, folder: Path = FO
     return None
 
 
+def has_recordings(folder: Path = FOLDER) -> bool:
+    """Say whether any record file is shipped."""
+    return any(folder.glob("*.json"))
+
+
 def load_entry(entry: Mapping[str, Any]) -> Sweep | Measurement:
     """Return the sweep or measurement that a record holds as a dictionary."""
     return Sweep.from_dict(entry) if "points" in entry else Measurement.from_dict(entry)

@@ -23,7 +23,7 @@ from labkit.units import format_bytes_per_s, format_flop_per_s
 STABLE_SPREAD = 0.05  # stop early once the middle half of the samples lies within 5 % of the median
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 1000
-SUSTAINED_SAMPLE_S = 0.05
+FEWEST_SUSTAINED = 30
 
 
 def measure(
@@ -140,18 +140,20 @@ def sustain(
 ) -> Measurement:
     """Run fn() without a pause for duration_s seconds and return all samples in order, to see a machine grow slower.
 
-    A sample is as many calls as take about SUSTAINED_SAMPLE_S seconds. An interrupt keeps the samples so far. options
-    are those of measure; raises what measure raises.
+    A sample is as many calls as take about a hundredth of the run; on a busy machine, where calls take longer than
+    they did at first, the run is prolonged until there are FEWEST_SUSTAINED samples. An interrupt keeps the samples so
+    far. options are those of measure; raises what measure raises.
     """
     check_positive("duration_s", duration_s, unit="seconds")
-    short = measure(fn, device=device, label=label, clock=clock, min_time_s=SUSTAINED_SAMPLE_S, **options)
-    calls = max(round(SUSTAINED_SAMPLE_S / short.median_s), 1)
+    sample_s = duration_s / 100
+    short = measure(fn, device=device, label=label, clock=clock, min_time_s=sample_s, **options)
+    calls = max(round(sample_s / short.median_s), 1)
     ticker = Ticker(devices.pick(device), clock)
     timer, times_s = timeit.Timer(fn, timer=ticker), []
     bar = tqdm(total=round(duration_s), unit="s", desc=label or "sustained run", disable=not progress, leave=False)
     with devices.cpu_threads(short.threads), bar:
         try:
-            while sum(times_s) * calls < duration_s:
+            while sum(times_s) * calls < duration_s or len(times_s) < FEWEST_SUSTAINED:
                 times_s.append(_at_least_one_ns(timer.timeit(calls) / calls))
                 bar.update(round(sum(times_s) * calls) - bar.n)
         except KeyboardInterrupt:
