@@ -161,7 +161,12 @@ def test_a_verdict_is_folded_recorded_and_knows_no_prediction_in_a_headless_run(
 
 @pytest.mark.parametrize(
     ("guess", "said"),
-    [(100, "20 times too high"), (0.5, "10 times too low"), (5, "within a factor of 1.2")],
+    [
+        (100, "20 times too high"),
+        (500, "100 times too high"),
+        (0.5, "10 times too low"),
+        (5, "within a factor of 1.2"),
+    ],
 )
 def test_a_verdict_tells_how_far_a_prediction_was(lesson, guess: float, said: str) -> None:
     lesson.predict("serial-cpu-wins", "How many times?", lo=0.1, hi=1000, unit="{:g}×".format).pick(guess).commit()
