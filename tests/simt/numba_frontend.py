@@ -7,7 +7,7 @@ kernel has the types that it would have on a real GPU (Numba's CUDA simulator, b
 from __future__ import annotations
 
 import types as python_types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -59,6 +59,7 @@ class TypedFunction:
     typemap: dict[str, Any]
     calltypes: dict[Any, Any]
     return_type: Any
+    converters: dict[str, Any] = field(default_factory=dict)  # filled by the interpreter, variable by variable
 
 
 class _TypingOnly(CUDACompiler):
@@ -89,6 +90,7 @@ def infer(function: Any, argument_types: tuple[Any, ...]) -> TypedFunction:
     return TypedFunction(blocks, min(blocks), state.typemap, state.calltypes, state.return_type)
 
 
+@lru_cache(maxsize=256)
 def for_numba(function: Any) -> Any:
     """Rebuild a labkit kernel or plain function so that its `cuda` is numba.cuda and its helpers are Numba's."""
     function = getattr(function, "py_func", function)

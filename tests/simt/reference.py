@@ -318,10 +318,14 @@ class Frame:
 
     def __init__(self, typed: TypedFunction, arguments: tuple, variables: dict[str, Any]) -> None:
         self.typed, self.arguments, self.variables, self.previous = typed, arguments, variables, None
+        self.converters = typed.converters
 
     def assign(self, name: str, value: Any) -> None:
         """Give a variable its value, in the type that Numba gave the variable."""
-        self.variables[name] = cast(value, self.typed.typemap[name]) if value is not None else None
+        convert = self.converters.get(name)
+        if convert is None:
+            convert = self.converters[name] = scalar_ops.converter(self.typed.typemap[name])
+        self.variables[name] = convert(value) if value is not None else None
 
     def index(self, node: Any) -> Any:
         """The index of an item access: from its variable where there is one, else a constant."""

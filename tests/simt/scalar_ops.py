@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,28 +16,32 @@ from .numba_frontend import maximum, minimum
 
 def cast(value: Any, to: Any) -> Any:
     """Convert a scalar (or tuple of scalars) to a Numba type: integers wrap, floats round, floats to ints truncate."""
+    return converter(to)(value)
+
+
+@lru_cache(maxsize=None)
+def converter(to: Any) -> Callable[[Any], Any]:
+    """The function that converts a value to a Numba type."""
     to = types.unliteral(to)
     if isinstance(to, types.Boolean):
-        return bool(value)
+        return bool
     if isinstance(to, types.Integer):
-        return wrap(int(value), to)
+        return partial(_to_integer, to.bitwidth, to.signed)
     if isinstance(to, types.Float):
-        return _round_float(value, to)
-    if isinstance(to, types.BaseTuple) and isinstance(value, tuple):
-        return tuple(cast(item, item_type) for item, item_type in zip(value, to.types, strict=True))
-    return value
+        return float if to.bitwidth == 64 else partial(_round_float, {32: np.float32, 16: np.float16}[to.bitwidth])
+    if isinstance(to, types.BaseTuple):
+        parts = tuple(converter(item) for item in to.types)
+        return lambda value: tuple(part(item) for part, item in zip(parts, value, strict=True))
+    return lambda value: value
 
 
-def wrap(value: int, to: types.Integer) -> int:
-    """Bring an integer into the range of a fixed-width type, as two's complement does."""
-    value &= (1 << to.bitwidth) - 1
-    return value - (1 << to.bitwidth) if to.signed and value >> (to.bitwidth - 1) else value
+def _to_integer(bits: int, signed: bool, value: Any) -> int:
+    """Bring a number into the range of a fixed-width type, as two's complement does."""
+    value = int(value) & ((1 << bits) - 1)
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
-def _round_float(value: Any, to: types.Float) -> float:
-    if to.bitwidth == 64:
-        return float(value)
-    narrow = {32: np.float32, 16: np.float16}[to.bitwidth]
+def _round_float(narrow: Any, value: Any) -> float:
     if isinstance(value, int) and not -(2**53) <= value <= 2**53:
         value = np.int64(value) if value < 2**63 else np.uint64(value)  # one rounding, not two
     with np.errstate(over="ignore"):
