@@ -135,7 +135,9 @@ class _Writer:
         rng = self.rng
         compare = rng.choice(("<", "<=", ">", ">=", "==", "!="))
         if depth <= 0:
-            return rng.choice((f"({self._integer_leaf()} {compare} {self._integer_leaf()})", f"(t % {rng.randint(2, 5)} == 1)"))
+            return rng.choice(
+                (f"({self._integer_leaf()} {compare} {self._integer_leaf()})", f"(t % {rng.randint(2, 5)} == 1)")
+            )
         p, q = self.condition(depth - 1), self.condition(depth - 1)
         e, f = self.integer(depth - 1), self.integer(depth - 1)
         return rng.choice([
@@ -215,7 +217,9 @@ class _Writer:
     def _put_while(self, depth: int, nesting: int) -> None:
         variable = self._new_loop()
         self.put(depth, f"{variable} = ({self.integer(1)}) % 5")
-        self.put(depth, f"while {variable} > 0{self.rng.choice(('', ' and i0 % 11 != 3', ' and (i1 > -99 or t < 5)'))}:")
+        self.put(
+            depth, f"while {variable} > 0{self.rng.choice(('', ' and i0 % 11 != 3', ' and (i1 > -99 or t < 5)'))}:"
+        )
         self.put(depth + 1, f"{variable} -= 1")
         self._loop_body(depth, nesting, variable)
 
