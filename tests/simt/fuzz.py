@@ -1,7 +1,8 @@
 """A seeded generator of random small kernels that are correct by construction, and their check against the reference.
 
-Correct means: indices in bounds, no division by zero, every float finite, each thread writes only cells of its own, shared
-memory is written, then a barrier, then read, barriers stand where all threads pass, atomics commute and are not read back.
+Correct means: indices in bounds, no division by zero, every float finite, each thread writes only cells of its own,
+shared memory is written, then a barrier, then read, barriers stand where all threads pass, atomics commute and are not
+read back.
 Everything else is random: nesting, dtypes, loop bounds that differ by lane, break, continue, return, device functions.
 
 `python -m tests.simt.fuzz SEED` prints a kernel.
@@ -77,7 +78,8 @@ class _Writer:
         choices = [
             f"({e} + {f})", f"({e} - {f})", f"({e} * {f})", f"({e} // ({f} % 5 + 6))", f"({e} % ({f} % 3 + 7))",
             f"({e} & {f})", f"({e} | {f})", f"({e} ^ {f})", f"({e} << ({f} & 3))", f"({e} >> ({f} & 7))",
-            f"(-{e})", f"(~{e})", f"abs({e} % 1000)", f"min({e}, {f})", f"max({e}, {f})", f"(({e} % 9) ** {rng.choice((2, 3))})",
+            f"(-{e})", f"(~{e})", f"abs({e} % 1000)", f"min({e}, {f})", f"max({e}, {f})",
+            f"(({e} % 9) ** {rng.choice((2, 3))})",
             f"({e} if {self.condition(depth - 1)} else {f})", f"np.{rng.choice(INT_DTYPES)}({e} % 300)",
             self._integer_of(self.floating(depth - 1)), f"({self.condition(depth - 1)} + {e})",
             f"({e} and {f})", f"({e} or {f})",
@@ -112,10 +114,12 @@ class _Writer:
             return self._float_leaf()
         e, f = self.floating(depth - 1), self.floating(depth - 1)
         return rng.choice([
-            f"({e} + {f})", f"({e} - {f})", f"({e} * {f})", f"({e} / (abs({f}) + {rng.choice(('0.5', '1', 'np.float32(2)'))}))",
+            f"({e} + {f})", f"({e} - {f})", f"({e} * {f})",
+            f"({e} / (abs({f}) + {rng.choice(('0.5', '1', 'np.float32(2)'))}))",
             f"({e} % {rng.choice(('7.5', '16', 'np.float32(3.25)'))})", f"(({e} % 64) // {rng.choice(('2.5', '3'))})",
             f"(-{e})", f"abs({e})", f"min({e}, {f})", f"max({e}, {f})", f"math.sqrt(abs({e}))", f"math.fabs({e})",
-            f"({e} if {self.condition(depth - 1)} else {f})", f"np.float32({e})", f"float({self.integer(depth - 1)} % 30)",
+            f"({e} if {self.condition(depth - 1)} else {f})", f"np.float32({e})",
+            f"float({self.integer(depth - 1)} % 30)",
             f"({e} + {self.integer(depth - 1)} % 30)", f"({e} * ({self.integer(depth - 1)} % 8))",
             f"({self.integer(depth - 1)} % 50 / ({self.integer(depth - 1)} % 5 + 6))",
         ])  # fmt: skip
@@ -141,7 +145,8 @@ class _Writer:
         p, q = self.condition(depth - 1), self.condition(depth - 1)
         e, f = self.integer(depth - 1), self.integer(depth - 1)
         return rng.choice([
-            f"({p} and {q})", f"({p} or {q})", f"(not {p})", f"({e} {compare} {f})", f"({e} % 40 {compare} {f} % 30 < t)",
+            f"({p} and {q})", f"({p} or {q})", f"(not {p})", f"({e} {compare} {f})",
+            f"({e} % 40 {compare} {f} % 30 < t)",
             f"({self.floating(depth - 1)} < {self.floating(depth - 1)})", f"bool({e} & 1)",
         ])  # fmt: skip
 
@@ -268,7 +273,7 @@ class _Writer:
         return "\n".join(self.lines) + "\n"
 
     def _phase(self) -> None:
-        """Store, barrier, work that may read any cell, barrier; sometimes inside a loop or branch that all threads take."""
+        """Store, barrier, work that may read any cell, barrier; sometimes in a loop or branch that all threads take."""
         depth = 1
         form = self.rng.choice(("plain", "plain", "loop", "branch"))
         if form == "loop":
@@ -294,8 +299,8 @@ class _Writer:
         for line in (
             "@cuda.jit(device=True)", "def helper(p, q):", f"    r = p * {self.rng.randint(1, 5)} - q",
             f"    if p {self.rng.choice(('<', '>'))} q:", f"        return r // {self.rng.randint(2, 5)}",
-            "    while r > 9:", f"        r -= {self.rng.randint(4, 9)}", "        if r == 13:", "            return r + p",
-            "    return r", "", "",
+            "    while r > 9:", f"        r -= {self.rng.randint(4, 9)}",
+            "        if r == 13:", "            return r + p", "    return r", "", "",
         ):  # fmt: skip
             self.put(0, line)
 

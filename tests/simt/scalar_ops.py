@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ def cast(value: Any, to: Any) -> Any:
     return converter(to)(value)
 
 
-@lru_cache(maxsize=None)
+@cache
 def converter(to: Any) -> Callable[[Any], Any]:
     """The function that converts a value to a Numba type."""
     to = types.unliteral(to)
