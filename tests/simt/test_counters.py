@@ -378,3 +378,173 @@ def test_tiling_divides_requests_and_bytes_by_the_tile(tile, n):
     # Bytes: the loads and one store of c; intensity is FLOP over those.
     asked = 2 * n**3 * 4 + n * n * 4
     assert plain["arithmetic_intensity"] == pytest.approx(2 * n**3 / asked)
+
+
+# ---- control flow, arithmetic, cooperation --------------------------------------------------------------------------
+
+
+def test_branches_and_divergence_of_a_guard():
+    def guarded(x, y):
+        i = cuda.grid(1)
+        if i < y.size:
+            y[i] = x[i]
+
+    # 77 elements, three warps: each decides once; the last has 13 lanes inside and 19 outside.
+    counters = traced(guarded, 3, 32, np.zeros(77), np.zeros(77)).counters
+    assert (counters["branches"], counters["divergent_branches"]) == (3, 1)
+
+
+def test_branches_of_a_loop_whose_length_differs_by_lane():
+    def triangle(y):
+        i = cuda.threadIdx.x
+        for j in range(i):
+            y[i] += j
+
+    # A warp asks for another trip until lane 31 has had its 31: 32 times. At the k-th time (from 0) lane k leaves and
+    # the lanes above go on, so the first 31 are divergent; at the last one lane 31 is alone.
+    counters = traced(triangle, 1, 32, np.zeros(32)).counters
+    assert (counters["branches"], counters["divergent_branches"]) == (32, 31)
+
+
+def test_uniform_branches_do_not_diverge():
+    def uniform(y):
+        i = cuda.grid(1)
+        if cuda.blockIdx.x == 1:
+            for _ in range(4):
+                y[i] += 1
+
+    # Two blocks of two warps: 4 decisions; the warps of block 1 ask 5 times for another trip: 10.
+    counters = traced(uniform, 2, 64, np.zeros(128)).counters
+    assert (counters["branches"], counters["divergent_branches"]) == (14, 0)
+
+
+def test_flop_by_dtype():
+    def arithmetic(x, z, y):
+        i = cuda.threadIdx.x
+        y[i] = x[i] * x[i] + x[i]  # two of float32
+        z[i] = z[i] * 2.0 - 1.0 / z[i]  # three of float64
+        y[i] = cuda.fma(x[i], x[i], x[i])  # two of float32
+        i += 1  # none: an integer
+
+    x = np.ones(40, np.float32)
+    counters = traced(arithmetic, 1, 40, x, np.ones(40), np.zeros(40, np.float32)).counters
+    assert (counters["flop_float32"], counters["flop_float64"], counters["flop"]) == (160, 120, 280)
+
+
+def test_flop_of_active_lanes_only():
+    def guarded(x, y):
+        i = cuda.threadIdx.x
+        if i < 10:
+            y[i] = x[i] + x[i]
+
+    assert traced(guarded, 1, 64, np.ones(64, np.float32), np.zeros(64, np.float32)).counters["flop"] == 10
+
+
+def test_arithmetic_intensity_of_saxpy():
+    def saxpy(a, x, y):
+        i = cuda.grid(1)
+        y[i] = a * x[i] + y[i]
+
+    # 2 FLOP for two loads and one store of 4 bytes.
+    counters = traced(saxpy, 2, 32, np.float32(2), np.ones(64, np.float32), np.ones(64, np.float32)).counters
+    assert counters["arithmetic_intensity"] == pytest.approx(2 / 12)
+    assert counters["global_load_sectors_per_request"] == 4
+
+
+def test_barriers_are_counted_once_a_block():
+    def waits(y):
+        for _ in range(3):
+            cuda.syncthreads()
+        y[cuda.grid(1)] = 1
+
+    assert traced(waits, 5, 64, np.zeros(320)).counters["barriers"] == 15
+
+
+@pytest.mark.parametrize(("bins", "turns"), [(1, 31), (2, 15), (4, 7), (32, 0)])
+def test_atomics_on_one_address_take_turns(bins, turns):
+    def histogram(y):
+        cuda.atomic.add(y, cuda.threadIdx.x % bins, 1)
+
+    # One warp: 32 / bins lanes on each address, served one after another. Two blocks: twice that.
+    counters = traced(histogram, 2, 32, np.zeros(32, np.int32)).counters
+    assert (counters["atomics"], counters["atomic_requests"], counters["atomic_serialisations"]) == (64, 2, 2 * turns)
+    assert loads(counters) == stores(counters) == (0, 0, 0)
+
+
+def test_mean_active_lanes():
+    def plain(y):
+        y[cuda.threadIdx.x] = 1
+
+    assert traced(plain, 1, 64, np.zeros(64)).counters["mean_active_lanes"] == 32
+    assert traced(plain, 1, 8, np.zeros(64)).counters["mean_active_lanes"] == 8
+    assert traced(plain, 1, 40, np.zeros(64)).counters["mean_active_lanes"] == 20  # 32 and 8
+
+
+def test_local_memory_is_counted_on_its_own():
+    def local(y):
+        mine = cuda.local.array(3, np.float32)
+        for i in range(3):
+            mine[i] = i
+        y[cuda.threadIdx.x] = mine[1] + mine[2]
+
+    counters = traced(local, 1, 32, np.zeros(32, np.float32)).counters
+    assert counters["local_accesses"] == 32 * (3 + 2)
+    assert (counters["local_store_requests"], counters["local_load_requests"]) == (3, 2)
+    assert loads(counters) == (0, 0, 0)
+
+
+# ---- lines and accesses ---------------------------------------------------------------------------------------------
+
+
+def test_lines_add_up_to_the_whole():
+    result = traced(make_tiled(8), (2, 2), (8, 8), *product_inputs(16, 16, 16))
+    lines = result.by_line()
+    for name in ("global_load_requests", "global_load_sectors", "global_load_bytes", "global_store_bytes", "flop",
+                 "shared_load_wavefronts", "shared_store_requests", "barriers", "branches"):  # fmt: skip
+        assert sum(line.get(name, 0) for line in lines.values()) == result.counters[name], name
+
+
+def test_counts_stand_at_the_line_that_caused_them():
+    def two(x, y):
+        i = cuda.threadIdx.x
+        a = x[i]
+        b = x[i * 2]
+        y[i] = a + b
+
+    first = two.__code__.co_firstlineno
+    lines = traced(two, 1, 32, np.zeros(64, np.float32), np.zeros(32, np.float32)).by_line()
+    assert lines[first + 2]["global_load_sectors"] == 4
+    assert lines[first + 3]["global_load_sectors"] == 8
+    assert lines[first + 4]["global_store_sectors"] == 4
+    assert lines[first + 4]["flop"] == 32
+
+
+def test_counters_of_one_allocation():
+    def two(x, y, z):
+        s, r = cuda.shared.array(64, np.float32), cuda.shared.array(64, np.float32)
+        i = cuda.threadIdx.x
+        s[i] = x[i]
+        r[i * 2] = y[i * 2]
+        z[i] = s[i] + r[i * 2]
+
+    arrays = traced(two, 1, 32, np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(32, np.float32)).by_array()
+    assert arrays["x"]["global_load_sectors"] == 4
+    assert arrays["y"]["global_load_sectors"] == 8
+    assert arrays["s"]["shared_load_bank_conflicts"] == 0
+    assert arrays["r"]["shared_load_bank_conflicts"] == 1  # stride 2: two words in each even bank
+
+
+def test_accesses_of_one_warp():
+    def reader(x, y):
+        i = cuda.grid(1)
+        for k in range(3):
+            y[i] += x[i * 2 + k]
+
+    line = reader.__code__.co_firstlineno + 3
+    result = traced(reader, 2, 64, np.zeros(300, np.float32), np.zeros(128, np.float32))
+    accesses = [a for a in result.accesses(line=line, warp=3) if a.array == "x"]
+    # Warp 3 is the second warp of block 1: threads 96 to 127, cells 2i, then 2i + 1, then 2i + 2.
+    assert len(accesses) == 3
+    for k, access in enumerate(accesses):
+        assert access.kind == "load" and access.line == line
+        assert [tuple(np.atleast_1d(index)) for index in access.indices] == [(2 * i + k,) for i in range(96, 128)]
