@@ -132,13 +132,20 @@ class FunctionCompiler(ControlCompiler, CallCompiler):
 
     def do_Assign(self, node: ast.Assign) -> None:  # noqa: N802
         """Compile `a = …`, `a = b = …`, `a, b = …` and `array[i] = …`."""
-        self.assigned_to = next((t.id for t in node.targets if isinstance(t, ast.Name)), "")
-        value = self.expression(node.value)
+        value = self._right_side(node.targets[0], node.value)
         if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Name):
             value = self.keep(value)
         for target in node.targets:
             self._assign(target, value, node)
         self.count(node)
+
+    def _right_side(self, target: ast.expr, value: ast.expr) -> Expr:
+        """Compile what is assigned; an array that is made there is called by the name on the left."""
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = zip(target.elts, value.elts, strict=True)
+            return self.as_tuple(self.keep(self._right_side(name, item)) for name, item in pairs)
+        self.assigned_to = target.id if isinstance(target, ast.Name) else ""
+        return self.expression(value)
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
         """Compile `a: type = …`; the annotation says nothing to the compiler, as in Numba."""
@@ -177,8 +184,8 @@ class FunctionCompiler(ControlCompiler, CallCompiler):
         """Give a variable its value in the active lanes."""
         once = self.assignments.get(name) == 1
         if value.type is None:
-            if not (once and value.is_constant):
-                self.source.refuse(node, f"a variable `{name}` that holds no number", "Use numbers, tuples and arrays.")
+            if not (once and value.is_constant) or value.constant is None or isinstance(value.constant, str):
+                self.source.refuse(node, f"a variable `{name}` that holds no number (a string, say)", "Use numbers, tuples and arrays.")
             self.aliases[name] = value
             return
         if isinstance(value.type, ArrayType):

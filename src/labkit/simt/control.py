@@ -156,10 +156,8 @@ class ControlCompiler(ExpressionCompiler):
         """Compile a loop again and again until the types at its head and after it stand still."""
         if node.orelse:
             self.source.refuse(node.orelse[0], "else on a loop", "Set a flag before `break` and test it afterwards.")
-        loop = _Loop(self.new_number(), self.env)
-        self.emit(f"before{loop.number} = m")
-        self.emit(f"broken{loop.number} = k.none")
-        self.emit("while True:")
+        entry = self.env
+        loop = _Loop(self.new_number(), entry)
         while True:
             loop.to_head, loop.to_after = [], []
             self.env = dict(loop.head)
@@ -171,6 +169,11 @@ class ControlCompiler(ExpressionCompiler):
             if head == loop.head and (after or {}) == loop.after:
                 break
             loop.head, loop.after = head, after or {}
+        self.env = entry
+        self._convert(loop.head)
+        self.emit(f"before{loop.number} = m")
+        self.emit(f"broken{loop.number} = k.none")
+        self.emit("while True:")
         self.lines += lines
         self.env = after
         self.emit(f"m = before{loop.number}{self._without(jumps([node]))}")

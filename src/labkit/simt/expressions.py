@@ -147,7 +147,8 @@ class ExpressionCompiler:
     def refuse_node(self, node: ast.AST) -> NoReturn:
         """Refuse a piece of Python that kernels do not have."""
         kind = type(node).__name__
-        self.source.refuse(node, f"`{kind}`", _ADVICE.get(kind, "Use numbers, arrays, if, for, while and functions."))
+        names = {"JoinedStr": "an f-string", "ListComp": "a list comprehension", "With": "`with`", "Try": "`try`"}
+        self.source.refuse(node, names.get(kind, f"`{kind}`"), _ADVICE.get(kind, "Use numbers, arrays, if, for, while and functions."))
 
     def contains_barrier(self, statements: Iterable[ast.stmt]) -> bool:
         """Return whether a barrier stands in these statements (or in a device function called there)."""
@@ -253,7 +254,8 @@ class ExpressionCompiler:
         if type_of_number(node.value) is None:
             if isinstance(node.value, str) or node.value is None:
                 return Expr("", None, node.value)
-            self.source.refuse(node, f"the constant {node.value!r}", "Use integers, floats, True and False.")
+            kind = "complex number" if isinstance(node.value, complex) else "constant"
+            self.source.refuse(node, f"the {kind} {node.value!r}", "Use integers, floats, True and False.")
         return self.number(node.value)
 
     def _name(self, node: ast.Name) -> Expr:
@@ -279,7 +281,13 @@ class ExpressionCompiler:
         return self.outside(value, node)
 
     def _tuple(self, node: ast.Tuple) -> Expr:
-        items = tuple(self.keep(self.scalar(item)) for item in node.elts)
+        return self.as_tuple(self.keep(self.expression(item)) for item in node.elts)
+
+    def as_tuple(self, items: Iterable[Expr]) -> Expr:
+        """Return a tuple; one that holds more than numbers can only be taken apart again."""
+        items = tuple(items)
+        if not all(isinstance(item.type, np.dtype) for item in items):
+            return Expr("", None, MISSING, items)
         constant = tuple(item.constant for item in items) if all(item.is_constant for item in items) else MISSING
         return Expr("", TupleType(tuple(item.type for item in items)), constant, items)
 

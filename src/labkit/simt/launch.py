@@ -54,7 +54,7 @@ def broken_limits(
             elif size > limit:
                 problems.append(f"the {name} has {size:,} along {axis}: a GPU allows {limit:,}")
     threads = block[0] * block[1] * block[2]
-    if threads > MAX_THREADS_PER_BLOCK:
+    if threads > MAX_THREADS_PER_BLOCK and not problems:
         problems.append(f"the block has {threads:,} threads: a GPU allows {MAX_THREADS_PER_BLOCK:,}")
     static = sum(program.shared_bytes.values()) if program else 0
     if static > MAX_STATIC_SHARED_BYTES:
@@ -172,6 +172,12 @@ class Arguments:
                     "Use np.ascontiguousarray(…), or trace(…), which honours strides.",
                 )
 
+    def require_writeable(self, stored: set[str]) -> None:
+        """Refuse read-only arrays that the kernel may write."""
+        for name, value in zip(self.names, self.values, strict=True):
+            if name in stored and not value.flags.writeable:
+                raise KernelError(f"argument `{name}`, a read-only array", "the kernel writes to it", "Pass a copy.")
+
     def open(self, watch: Watch) -> tuple[list[Any], list[tuple[np.ndarray, DeviceMemory]]]:
         """Return what the compiled kernel is called with, and the copies to write back afterwards."""
         opened, copies = [], []
@@ -254,6 +260,7 @@ class Launch:
         arguments = self.kernel.bind(args)
         arguments.require_contiguous()
         program = self.kernel.program(arguments.types)
+        arguments.require_writeable(program.stored)
         problems = broken_limits(self.grid_dim, self.block_dim, self.shared_bytes, program)
         if problems:
             line = program.source.first_line

@@ -157,7 +157,7 @@ class DeviceMemory:
             place = place.astype(np.int64)
             negative = (place < 0) & ~np.asarray(beyond)
             if (negative & mask.active).any():
-                self.watch.negative_index(site, self, mask, negative & mask.active, index)
+                self.watch.negative_index(site, self)
                 place = np.where(negative, place + extent, place)
             bad |= (place < 0) | (place >= extent)
             start = start + np.clip(place, 0, max(extent - 1, 0)) * stride

@@ -243,7 +243,7 @@ class Observer(Watch):
         key = (site, what)
         self.notes[key] = self.notes.get(key, 0) + 1
 
-    def negative_index(self, site: int, array: DeviceMemory, mask: Mask, lanes: np.ndarray) -> None:
+    def negative_index(self, site: int, array: DeviceMemory) -> None:
         """Note a negative index."""
         self.note(site, f"a negative index into {array.name} counts from the end")
 

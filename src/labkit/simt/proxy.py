@@ -120,7 +120,8 @@ def with_numba_cuda(function: Callable[..., Any], numba_cuda: Any) -> types.Func
             return functools.reduce(getattr, value._path.split("."), numba_cuda)
         return value
 
-    names = {name: real(value) for name, value in function.__globals__.items()}
+    used = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    names = {**function.__globals__, **{name: real(value) for name, value in used.items() if value is not function}}
     cells = tuple(types.CellType(real(cell.cell_contents)) for cell in function.__closure__ or ())
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells or None)
     return functools.update_wrapper(copy, function, updated=())
@@ -142,23 +143,22 @@ def probe_gpu() -> tuple[Any | None, str]:
     """Return numba.cuda if a small kernel compiles and runs on a GPU here, else None and the reason."""
     try:
         numba_cuda = importlib.import_module("numba.cuda")
-    except Exception as error:  # a broken installation may raise anything
-        return None, f"numba.cuda cannot be imported ({type(error).__name__}: {error})"
+        if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" or not numba_cuda.is_available():
+            return None, ""
+    except Exception as error:  # a missing or broken installation may raise anything
+        reason = f"there seems to be a GPU, but numba.cuda cannot be imported ({_first_line(error)})"
+        return None, reason if _gpu_is_likely() else ""
     try:
-        if not numba_cuda.is_available():
-            return None, ""
-        if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-            return None, ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             out = numba_cuda.to_device(np.zeros(32, np.float32))
             numba_cuda.jit(with_numba_cuda(_probe_kernel, numba_cuda))[1, 32](out)
             numba_cuda.synchronize()
             if not (out.copy_to_host() == np.arange(32)).all():
-                return None, "a small kernel gives wrong results"
+                return None, "there is a GPU, but a small kernel gives wrong results on it"
     except Exception as error:  # a driver too old for the PTX, a missing toolkit: many types, none of them ours
-        first_line = (str(error).strip() or "no message").splitlines()[0]
-        return None, f"a small kernel fails ({type(error).__name__}: {first_line[:200]})"
+        hint = "the driver may be older than the CUDA toolkit" if "PTX" in str(error) else "check driver and toolkit"
+        return None, f"there is a GPU, but a small kernel fails on it ({_first_line(error)}); {hint}"
     return numba_cuda, ""
 
 
@@ -187,7 +187,7 @@ class Cuda:
             if wanted not in ("", "auto", "cpu"):
                 raise InputError(f"LABKIT_SIMT={wanted}", "labkit.simt knows cpu and auto", "Set LABKIT_SIMT=cpu.")
             numba_cuda, reason = (None, "") if wanted == "cpu" else probe_gpu()
-            if reason and _gpu_is_likely():
+            if reason:
                 message = f"labkit.simt: {reason}; kernels run in the simulator on the CPU instead."
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
             self._chosen = StandIn() if numba_cuda is None else Gpu(numba_cuda)
@@ -218,6 +218,11 @@ class Cuda:
 
     def __repr__(self) -> str:
         return f"<labkit.simt.cuda: {self._chosen.name if self._chosen else 'not used yet'}>"
+
+
+def _first_line(error: Exception) -> str:
+    text = (str(error).strip() or "no message").splitlines()[0]
+    return f"{type(error).__name__}: {text[:200]}"
 
 
 def _gpu_is_likely() -> bool:

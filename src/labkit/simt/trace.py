@@ -254,6 +254,7 @@ def trace(
     simulated = as_kernel(kernel)
     arguments = simulated.bind(args)
     program = simulated.program(arguments.types)
+    arguments.require_writeable(program.stored)
     observer = Observer(program, grid_dim, block_dim)
     how = {"schedule": schedule, "seed": seed}
     problems = broken_limits(grid_dim, block_dim, shared_bytes, program)

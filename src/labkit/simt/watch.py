@@ -60,7 +60,7 @@ class Watch:
     def note(self, site: int, what: str) -> None:
         """Something legal happened that is worth knowing."""
 
-    def negative_index(self, site: int, array: DeviceMemory, mask: Mask, lanes: np.ndarray) -> None:
+    def negative_index(self, site: int, array: DeviceMemory) -> None:
         """Some lanes use a negative index, which counts from the end."""
 
     def new_array(self, array: DeviceMemory) -> None:
