@@ -198,7 +198,7 @@ class FunctionCompiler(ControlCompiler, CallCompiler):
             if once and value.is_constant:
                 self.constants[name] = value.constant
             for place, part in zip(self.parts(name, value.type), value.items or (value,), strict=True):
-                fresh = place.code not in self.locals and name not in self.parameters
+                fresh = self.depth == 0 and place.code not in self.locals and name not in self.parameters
                 self.locals[place.code] = place.type
                 self.emit(f"{place.code} = {part.code if fresh else f'm.merge({part.code}, {place.code})'}")
         self.env[name] = value.type

@@ -340,10 +340,14 @@ class ExpressionCompiler:
         dtype = unary_type(op, value.type)
         if dtype is None:
             self.source.refuse(node, f"the operator {op} on {value.type.name}", "Convert with int(…) first.")
-        if value.is_constant and op in ("USub", "UAdd") and dtype != U64:
-            return self.number(dtype.type(-value.constant if op == "USub" else value.constant).item())
-        code = self.cast(value, dtype).code
-        return Expr(code if op == "UAdd" else f"({'-' if op == 'USub' else '~'}{code})", dtype)
+        if value.is_constant and value.type == dtype and dtype != U64 and op in ("USub", "UAdd"):
+            number = dtype.type(-value.constant if op == "USub" else value.constant)
+            return Expr(self.program.constant(number), dtype, number.item())
+        if op == "UAdd":
+            return self.cast(value, dtype)
+        # Numba negates and inverts in the operand's own width and widens the result.
+        operand = self.cast(value, dtype) if value.type == BOOL else value
+        return self.cast(Expr(f"({'-' if op == 'USub' else '~'}{operand.code})", operand.type), dtype)
 
     def _compare(self, node: ast.Compare) -> Expr:
         operands = [node.left, *node.comparators]

@@ -116,6 +116,10 @@ class Lanes:
         self.barrier_time: int | np.ndarray = 0
         self.warp_time: np.ndarray | None = None
 
+    def close(self) -> None:
+        """Let go of the masks, which point back here, so that a batch's memory is free as soon as it is done."""
+        self.all = self.none = None
+
     @cached_property
     def thread(self) -> np.ndarray:
         """Each lane's thread number in its block (x fastest)."""

@@ -47,6 +47,7 @@ class Run:
                 count = min(size, blocks.stop - first)
                 lanes = Lanes(self.grid_dim, self.block_dim, first, count)
                 self._run_batch(lanes)
+                lanes.close()
 
     def _blocks_per_batch(self) -> int:
         threads = self.block_dim[0] * self.block_dim[1] * self.block_dim[2]
