@@ -199,8 +199,7 @@ class Thread:
     _inplace_binop = _binop
 
     def _unary(self, frame: Frame, expr: ir.Expr) -> Any:
-        signature = frame.typed.calltypes[expr]
-        return cast(expr.fn(cast(frame.variables[expr.value.name], signature.args[0])), signature.return_type)
+        return scalar_ops.unary(expr.fn, frame.variables[expr.value.name], frame.typed.calltypes[expr])
 
     def _cast(self, frame: Frame, expr: ir.Expr) -> Any:
         return frame.variables[expr.value.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -59,6 +60,15 @@ def binary(function: Callable[..., Any], left: Any, right: Any, signature: Any) 
     if isinstance(result, complex):  # a negative base to a fractional power
         result = math.nan
     return cast(result, signature.return_type)
+
+
+def unary(function: Callable[[Any], Any], value: Any, signature: Any) -> Any:
+    """Apply -, ~, + or not. Numba negates in the operand's own width, then widens: -uint8(10) is 246, an uint64."""
+    operand, result_type = signature.args[0], types.unliteral(signature.return_type)
+    if function is operator.invert and isinstance(result_type, types.Boolean):
+        return not value
+    result = function(cast(value, operand))
+    return cast(cast(result, operand) if isinstance(operand, types.Integer) else result, result_type)
 
 
 def _bits(value: int, of: Any) -> str:

@@ -36,7 +36,7 @@ UNSUPPORTED = {
     "loop over an array": ("for v in x:\n        y[t] += v", "loop|for|range"),
     "loop over a tuple": ("for v in (1, 2):\n        y[t] += v", "loop|for|range"),
     "enumerate": ("for i, v in enumerate(x):\n        y[i] = v", "loop|for|range|enumerate"),
-    "string": ("v = 'text'", "string|str|text|'text'"),
+    "string": ("y[t] = 'text'", "string|text"),
     "formatted string": ("v = f'{t}'", "string|f-string"),
     "numpy function": ("y[t] = np.sum(x)", "sum"),
     "numpy array": ("v = np.zeros(3)", "zeros"),
@@ -49,7 +49,7 @@ UNSUPPORTED = {
     "unknown attribute": ("y[t] = x.nbytes", "nbytes"),
     "unknown cuda function": ("cuda.launch_rockets()", "launch_rockets"),
     "unknown math function": ("y[t] = math.comb(3, 2)", "comb"),
-    "complex number": ("v = 1j", "complex"),
+    "complex number": ("y[t] = 1j", "complex|1j"),
     "value returned from a kernel": ("return t", "return"),
     "identity": ("y[t] = t is None", "is"),
     "membership": ("y[t] = t in (1, 2)", "in"),
@@ -196,7 +196,7 @@ def test_launch_limits(name):
     with pytest.raises(KernelError):
         cuda.jit(kernel)[grid, block, 0, shared](np.zeros(1))
     hazards = trace(cuda.jit(kernel), grid, block, np.zeros(1), shared_bytes=shared).hazards
-    assert [hazard.kind for hazard in hazards] == ["launch_limits"]
+    assert hazards and {hazard.kind for hazard in hazards} == {"launch_limits"}
 
 
 @pytest.mark.parametrize("name", JUST_FITS)

@@ -173,3 +173,30 @@ def conditional_expression_unifies(x, y):
     i = cuda.threadIdx.x
     v = x[i] * x[i] if i % 2 else 1
     y[i] = v * np.float32(0.1)
+
+
+@case(1, 32, lambda rng: (whole(rng, 32, low=0, high=256, dtype=np.uint8), np.zeros((32, 2), np.int64)))
+def swap_of_two_types_in_a_branch(a, y):
+    """Both variables are integers of two widths where the branches meet."""
+    i = cuda.threadIdx.x
+    first = a[i]
+    second = 1000
+    if i % 3 == 0:
+        y[i, 0] = 5
+    else:
+        first, second = second, first
+    y[i, 0] += first
+    y[i, 1] = second
+
+
+@case(1, 32, lambda rng: (np.arange(8, 40, dtype=np.uint8), np.arange(-128, -96, dtype=np.int8),
+                          np.arange(32, dtype=np.uint32), np.zeros((32, 6), np.int64)))  # fmt: skip
+def negation_of_narrow_integers(a, b, c, y):
+    """Numba negates and inverts in the operand's own width and widens after that."""
+    i = cuda.threadIdx.x
+    y[i, 0] = -a[i]
+    y[i, 1] = ~a[i]
+    y[i, 2] = -b[i]
+    y[i, 3] = ~c[i]
+    y[i, 4] = -(i > 4)
+    y[i, 5] = -(a[i] + a[i])
