@@ -16,7 +16,8 @@
 
 from labkit.errors import KernelError
 from labkit.simt.hazards import Hazard
+from labkit.simt.predict import Prediction, predict
 from labkit.simt.proxy import cuda
 from labkit.simt.trace import Access, Note, Trace, trace
 
-__all__ = ["Access", "Hazard", "KernelError", "Note", "Trace", "cuda", "trace"]
+__all__ = ["Access", "Hazard", "KernelError", "Note", "Prediction", "Trace", "cuda", "predict", "trace"]

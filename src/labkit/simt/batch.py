@@ -76,7 +76,7 @@ class Batch:
         self._own: dict[object, DeviceMemory] = {}
         self._kept: dict[object, Value] = {}
 
-    # ---- control ----------------------------------------------------------------------------------------------------------
+    # ---- control ----
 
     def branch(self, site: int, mask: Mask, condition: Value) -> tuple[Mask, Mask]:
         """Split the lanes of a condition."""
@@ -89,7 +89,9 @@ class Batch:
         """Retire lanes from the kernel."""
         self.exited = self.exited | mask
 
-    def trips(self, site: int, mask: Mask, dtype: np.dtype, start: Value, stop: Value, step: Value | None = None) -> Trips:
+    def trips(
+        self, site: int, mask: Mask, dtype: np.dtype, start: Value, stop: Value, step: Value | None = None
+    ) -> Trips:
         """Begin a loop over range(start, stop, step)."""
         step = stop.dtype.type(1) if step is None else step
         if ((step == 0) & mask.active).any():
@@ -113,7 +115,7 @@ class Batch:
             if self.watch.printed > 200:
                 return
 
-    # ---- who am I ---------------------------------------------------------------------------------------------------------
+    # ---- who am I ----
 
     def _keep(self, key: object, make: object) -> Value:
         value = self._kept.get(key)
@@ -154,7 +156,7 @@ class Batch:
         """cuda.laneid as int32."""
         return self.lanes.lane.astype(np.int32)
 
-    # ---- arrays -----------------------------------------------------------------------------------------------------------
+    # ---- arrays ----
 
     def shared(self, site: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceMemory:
         """Return the shared array made at this place."""
@@ -184,7 +186,14 @@ class Batch:
         return found
 
     def atomic(
-        self, site: int, mask: Mask, name: str, array: DeviceMemory, values: tuple[Value, ...], index: tuple, wanted: bool
+        self,
+        site: int,
+        mask: Mask,
+        name: str,
+        array: DeviceMemory,
+        values: tuple[Value, ...],
+        index: tuple,
+        wanted: bool,
     ) -> Value:
         """Update one element per active lane, one lane after another; return what each found there."""
         at = array.locate(site, mask, index)
@@ -192,7 +201,7 @@ class Batch:
             self.watch.atomic(site, array, at)
         return update(name, array.cells, at, values, wanted)
 
-    # ---- warps ------------------------------------------------------------------------------------------------------------
+    # ---- warps ----
 
     def syncwarp(self, site: int, mask: Mask, members: Value | None) -> None:
         """Order the memory accesses of the lanes of each warp."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +16,7 @@ from labkit.simt.source import MISSING, KernelSource
 from labkit.simt.types import (
     BOOL,
     F64,
-    I32,
     I64,
-    U64,
     ArrayType,
     TupleType,
     as_dtype,
@@ -34,7 +31,7 @@ from labkit.simt.types import (
 class CallCompiler(IntrinsicCompiler):
     """Array elements and calls."""
 
-    # ---- array elements -------------------------------------------------------------------------------------------------
+    # ---- array elements ----
 
     def element(self, node: ast.Subscript) -> tuple[Expr, tuple[Expr, ...]]:
         """Compile `array[i, j]` or `array[i][j]` to the array and one index per dimension."""
@@ -53,7 +50,9 @@ class CallCompiler(IntrinsicCompiler):
             index += [self.keep(item) for item in value.items or (value,)]
         for value in index:
             if not is_integer(self.as_scalar(value, node).type):
-                self.source.refuse(node, f"a {value.type.name} index", "Convert it with int(…).", "indices are integers")
+                self.source.refuse(
+                    node, f"a {value.type.name} index", "Convert it with int(…).", "indices are integers"
+                )
         if len(index) != array.type.ndim:
             given = f"{len(index)} ind{'ex' if len(index) == 1 else 'ices'} for {array.type.ndim} dimensions"
             advice = "Write one integer per dimension, as in a[i, j]; loop where you want a row."
@@ -101,7 +100,7 @@ class CallCompiler(IntrinsicCompiler):
             self.source.refuse(node, "this index into a tuple", f"Use a constant between 0 and {count - 1}.")
         return owner.items[int(place.constant)]
 
-    # ---- calls ----------------------------------------------------------------------------------------------------------
+    # ---- calls ----
 
     def _call(self, node: ast.Call) -> Expr:
         function = self.static(node.func)
@@ -127,7 +126,9 @@ class CallCompiler(IntrinsicCompiler):
         name = ast.unparse(node.func)
         advice = "Kernels have math.*, abs, min, max, round, int, float, bool, len, print, range, and device functions."
         if getattr(function, "__module__", "").startswith("numpy") or isinstance(function, np.ufunc):
-            advice = f"Write math.{getattr(function, '__name__', 'sqrt')} or a loop: kernels compute with single numbers."
+            advice = (
+                f"Write math.{getattr(function, '__name__', 'sqrt')} or a loop: kernels compute with single numbers."
+            )
         elif inspect.isfunction(function):
             advice = f"Decorate {name} with @cuda.jit(device=True)."
         self.source.refuse(node, f"the call of {name}(…)", advice)
@@ -240,7 +241,9 @@ class CallCompiler(IntrinsicCompiler):
         value = self.scalar(node.args[0])
         if len(node.args) == 2:
             value = value if is_float(value.type) else self.cast(value, F64)
-            return Expr(f"ops.round_to_digits({value.code}, {self.cast(self.scalar(node.args[1]), I64).code})", value.type)
+            return Expr(
+                f"ops.round_to_digits({value.code}, {self.cast(self.scalar(node.args[1]), I64).code})", value.type
+            )
         return Expr(f"ops.round_to_integer({value.code})", I64) if is_float(value.type) else self.cast(value, I64)
 
     def _call_pow(self, node: ast.Call) -> Expr:

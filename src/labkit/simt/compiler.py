@@ -76,7 +76,7 @@ class FunctionCompiler(ControlCompiler, CallCompiler):
         for parameter in self.parameters:
             self.assignments[parameter] = self.assignments.get(parameter, 0) + 1
 
-    # ---- the returned value of a device function -----------------------------------------------------------------------
+    # ---- the returned value of a device function ----
 
     def result_parts(self) -> list[Expr]:
         """The variables that hold the returned value."""
@@ -110,7 +110,7 @@ class FunctionCompiler(ControlCompiler, CallCompiler):
             self.emit(f"k.leave(m, {self.site(node, 'return')})")
         self.retire()
 
-    # ---- simple statements ----------------------------------------------------------------------------------------------
+    # ---- simple statements ----
 
     def do_Pass(self, node: ast.Pass) -> None:  # noqa: N802
         """Compile `pass`: nothing."""
@@ -185,7 +185,9 @@ class FunctionCompiler(ControlCompiler, CallCompiler):
         once = self.assignments.get(name) == 1
         if value.type is None:
             if not (once and value.is_constant) or value.constant is None or isinstance(value.constant, str):
-                self.source.refuse(node, f"a variable `{name}` that holds no number (a string, say)", "Use numbers, tuples and arrays.")
+                self.source.refuse(
+                    node, f"a variable `{name}` that holds no number (a string, say)", "Use numbers, tuples and arrays."
+                )
             self.aliases[name] = value
             return
         if isinstance(value.type, ArrayType):

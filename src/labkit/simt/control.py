@@ -80,7 +80,7 @@ class ControlCompiler(ExpressionCompiler):
         self.emit("m = k.none")
         self.env = None
 
-    # ---- branches ---------------------------------------------------------------------------------------------------
+    # ---- branches ----
 
     def do_If(self, node: ast.If) -> None:  # noqa: N802
         """Compile if/elif/else."""
@@ -123,7 +123,7 @@ class ControlCompiler(ExpressionCompiler):
             masks |= {"Break": f"broken{self.loops[-1].number}", "Continue": f"continued{self.loops[-1].number}"}
         return "".join(f" - {masks[kind]}" for kind in sorted(kinds))
 
-    # ---- loops ------------------------------------------------------------------------------------------------------
+    # ---- loops ----
 
     def do_While(self, node: ast.While) -> None:  # noqa: N802
         """Compile a while loop."""

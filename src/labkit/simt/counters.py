@@ -5,19 +5,20 @@ Definitions
 - `*_sectors`: the distinct aligned 32-byte pieces of global memory that a request touches. Every array argument counts
   as starting on a 256-byte boundary, as a device allocation does; the strides of a view are honoured.
 - `*_bytes`: bytes asked for, active lanes times element size, however many lanes ask for the same ones.
-- `*_wavefronts`: serial passes of a shared-memory request over 32 banks of 4 bytes: the most distinct 4-byte words in any
-  one bank; for 8-byte elements that maximum per half-warp, summed over the halves with active lanes.
+- `*_wavefronts`: serial passes of a shared-memory request over 32 banks of 4 bytes: the most distinct 4-byte words in
+  any one bank; for 8-byte elements that maximum per half-warp, summed over the halves with active lanes.
 - `*_bank_conflicts`: wavefronts minus the fewest possible for the active lanes.
 - Atomics are counted on their own, not as loads or stores: `atomics` per thread, `atomic_requests` per warp,
   `atomic_serialisations` the turns that lanes of a warp must wait because they update one address (for each request the
   most lanes on one address, minus one).
 - `barriers`: barriers passed, one per block. `syncwarps`, `shuffles`, `votes`: one per warp.
 - A *branch* is one evaluation by one warp of the condition of an `if` or a `while`, or of whether a `for` has another
-  trip (so n trips are n + 1 branches); it is *divergent* when lanes of the warp disagree. Conditional expressions, `and`
-  and `or` are no branches, nor is an `if` on a constant.
+  trip (so n trips are n + 1 branches); it is *divergent* when lanes of the warp disagree. Conditional expressions,
+  `and` and `or` are no branches, nor is an `if` on a constant.
 - `instructions`: statements executed, one per warp; `mean_active_lanes`: lanes per such statement.
 - `flop`: +, -, *, /, //, %, ** and math functions on floats count 1 per lane, fma 2; also `flop_float32`, ….
-- `arithmetic_intensity`: flop per byte asked for of global memory (loads and stores); 0 without FLOP, infinite without bytes.
+- `arithmetic_intensity`: flop per byte asked for of global memory (loads and stores); 0 without FLOP, infinite without
+  bytes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ expressions run an operand that has effects under a narrowed mask.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -92,7 +91,7 @@ class ExpressionCompiler:
         self._flop: dict[str, int] = {}
         self._numbers = 0
 
-    # ---- what all parts share -----------------------------------------------------------------------------------------
+    # ---- what all parts share ----
 
     def emit(self, line: str) -> None:
         """Write one line of generated code."""
@@ -107,7 +106,12 @@ class ExpressionCompiler:
         """Put a value into temporaries, so that it can be used more than once and later."""
         if value.items:
             return Expr("", value.type, value.constant, tuple(self.keep(item) for item in value.items))
-        if not isinstance(value.type, np.dtype) or value.is_constant or value.code.isidentifier() and "__" not in value.code:
+        if (
+            not isinstance(value.type, np.dtype)
+            or value.is_constant
+            or value.code.isidentifier()
+            and "__" not in value.code
+        ):
             return value
         name = f"t{self.new_number()}"
         self.emit(f"{name} = {value.code}")
@@ -148,7 +152,9 @@ class ExpressionCompiler:
         """Refuse a piece of Python that kernels do not have."""
         kind = type(node).__name__
         names = {"JoinedStr": "an f-string", "ListComp": "a list comprehension", "With": "`with`", "Try": "`try`"}
-        self.source.refuse(node, names.get(kind, f"`{kind}`"), _ADVICE.get(kind, "Use numbers, arrays, if, for, while and functions."))
+        self.source.refuse(
+            node, names.get(kind, f"`{kind}`"), _ADVICE.get(kind, "Use numbers, arrays, if, for, while and functions.")
+        )
 
     def contains_barrier(self, statements: Iterable[ast.stmt]) -> bool:
         """Return whether a barrier stands in these statements (or in a device function called there)."""
@@ -162,7 +168,7 @@ class ExpressionCompiler:
         """Return whether calling this runs into a barrier."""
         raise NotImplementedError
 
-    # ---- values known at compile time -----------------------------------------------------------------------------------
+    # ---- values known at compile time ----
 
     def static(self, node: ast.expr) -> Any:
         """Return the Python object that a name or attribute outside the kernel stands for, or MISSING."""
@@ -201,7 +207,7 @@ class ExpressionCompiler:
         """Return an array from outside the kernel, which a kernel may only read."""
         raise NotImplementedError
 
-    # ---- expressions ----------------------------------------------------------------------------------------------------
+    # ---- expressions ----
 
     def expression(self, node: ast.expr) -> Expr:
         """Compile an expression of any kind."""
@@ -269,7 +275,9 @@ class ExpressionCompiler:
             type_ = self.env[name]
             if type_ is None:
                 advice = "Use two names."
-                self.source.refuse(node, f"the variable `{name}`", advice, "it holds an array on one path, not on another")
+                self.source.refuse(
+                    node, f"the variable `{name}`", advice, "it holds an array on one path, not on another"
+                )
             parts = self.parts(name, type_)
             constant = self.constants.get(name, MISSING)
             if isinstance(type_, TupleType):
@@ -308,7 +316,7 @@ class ExpressionCompiler:
                 return Expr("", None, owner.type.dtype)
         self.source.refuse(node, f"the attribute `.{node.attr}`", "Arrays have .shape, .size and .ndim in a kernel.")
 
-    # ---- operators ------------------------------------------------------------------------------------------------------
+    # ---- operators ----
 
     def _binop(self, node: ast.BinOp) -> Expr:
         left = self.scalar(node.left)

@@ -2,8 +2,8 @@
 
 Time advances by one with each access of a batch. A cell keeps its last write and two reads (the first and a later one
 by a thread as far away as possible) as one number each: time, thread and whether it was atomic. Two accesses of a cell
-are ordered if one thread made both, if the block passed a barrier in between, or if both lanes of one warp took part in a
-syncwarp in between. Nothing orders two blocks.
+are ordered if one thread made both, if the block passed a barrier in between, or if both lanes of one warp took part
+in a syncwarp in between. Nothing orders two blocks.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ class Shadow:
         self.other_atomic[cells[::-1]] = keys[::-1]
         self.other_atomic[cells[keep]] = before[keep]
 
-    def _unordered(self, access: Access, shadow: np.ndarray, what: str, beside: np.ndarray | None = None) -> list[Conflict]:
+    def _unordered(
+        self, access: Access, shadow: np.ndarray, what: str, beside: np.ndarray | None = None
+    ) -> list[Conflict]:
         earlier = shadow.take(access.cells)
         open_ = ~access.settled(earlier, self.crosses_blocks)
         if not open_.any():

@@ -1,4 +1,4 @@
-"""Compile what stands behind `cuda.` in a kernel: indices, shared and local arrays, barriers, atomics, warp functions."""
+"""Compile what stands behind `cuda.` in a kernel: indices, arrays, barriers, atomics, warp functions."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ class Intrinsic:
         return Intrinsic(f"{self._path}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: there are no threads outside a kernel."""
         raise KernelError(
             f"cuda.{self._path}", "this exists only inside a kernel", "Call it in a function decorated with @cuda.jit."
         )
@@ -135,7 +136,7 @@ class IntrinsicCompiler(ExpressionCompiler):
             self.source.refuse(node, f"cuda.{path}", advice)
         return Expr("", None, value)
 
-    # ---- calls ----------------------------------------------------------------------------------------------------------
+    # ---- calls ----
 
     def intrinsic(self, node: ast.Call, path: str) -> Expr:
         """Compile a call of something behind `cuda.`."""
@@ -187,7 +188,7 @@ class IntrinsicCompiler(ExpressionCompiler):
         items = tuple(Expr(f"k.{name}({axis})", I64) for axis in range(ndim))
         return items[0] if ndim == 1 else Expr("", TupleType((I64,) * ndim), MISSING, items)
 
-    # ---- arrays ---------------------------------------------------------------------------------------------------------
+    # ---- arrays ----
 
     def _cuda_shared_array(self, node: ast.Call) -> Expr:
         shape, dtype = self._shape_and_dtype(node, "shared.array")
@@ -214,8 +215,8 @@ class IntrinsicCompiler(ExpressionCompiler):
         items = shape.items or (shape,)
         if not all(item.is_constant and is_integer(item.type) for item in items):
             advice = (
-                "Use a number or a global constant such as TILE = 16, or cuda.shared.array(0, dtype) and give the bytes at "
-                "launch: kernel[grid, block, stream, bytes]."
+                "Use a number or a global constant such as TILE = 16, or cuda.shared.array(0, dtype) and give the bytes "
+                "at launch: kernel[grid, block, stream, bytes]."
             )
             problem = "a GPU lays out its memory when the kernel is compiled, so the shape must be known then"
             self.source.refuse(node, f"cuda.{path} with a shape that is not a constant", advice, problem)
@@ -234,7 +235,7 @@ class IntrinsicCompiler(ExpressionCompiler):
             self.source.refuse(node, "cuda.const.array_like of this argument", advice)
         return value
 
-    # ---- synchronisation ------------------------------------------------------------------------------------------------
+    # ---- synchronisation ----
 
     def _barrier(self, node: ast.Call, path: str) -> Expr:
         self.has_barrier = True
@@ -264,7 +265,10 @@ class IntrinsicCompiler(ExpressionCompiler):
         if array.type.dtype not in _ATOMIC_TYPES[name]:
             known = ", ".join(sorted(t.name for t in _ATOMIC_TYPES[name]))
             self.source.refuse(
-                node, f"cuda.atomic.{name} on {array.type.dtype.name}", f"Use one of {known}.", "a GPU has no such atomic"
+                node,
+                f"cuda.atomic.{name} on {array.type.dtype.name}",
+                f"Use one of {known}.",
+                "a GPU has no such atomic",
             )
         self.mark_stored(array)
         if name == "compare_and_swap":
@@ -281,7 +285,7 @@ class IntrinsicCompiler(ExpressionCompiler):
             f"k.atomic({self.site(node, 'atomic')}, m, {name!r}, {array.code}, {arguments})", array.type.dtype
         )
 
-    # ---- warps ----------------------------------------------------------------------------------------------------------
+    # ---- warps ----
 
     def _shuffle(self, node: ast.Call, path: str) -> Expr:
         last = {"shfl_sync": "src_lane", "shfl_xor_sync": "lane_mask"}.get(path, "delta")
@@ -304,7 +308,7 @@ class IntrinsicCompiler(ExpressionCompiler):
         self._inputs(node, "lanemask_lt")
         return Expr("k.lanemask_lt()", _U32)
 
-    # ---- numbers --------------------------------------------------------------------------------------------------------
+    # ---- numbers ----
 
     def _bits(self, node: ast.Call, path: str) -> Expr:
         value = self.scalar(self._inputs(node, path, "x")[0])
@@ -326,4 +330,6 @@ class IntrinsicCompiler(ExpressionCompiler):
     def _cuda_selp(self, node: ast.Call) -> Expr:
         test, a, b = (self.keep(self.scalar(x)) for x in self._inputs(node, "selp", "test", "a", "b"))
         dtype = unify(a.type, b.type)
-        return Expr(f"ops.select({self.as_bool(test).code}, {self.cast(a, dtype).code}, {self.cast(b, dtype).code})", dtype)
+        return Expr(
+            f"ops.select({self.as_bool(test).code}, {self.cast(a, dtype).code}, {self.cast(b, dtype).code})", dtype
+        )

@@ -58,7 +58,9 @@ def broken_limits(
         problems.append(f"the block has {threads:,} threads: a GPU allows {MAX_THREADS_PER_BLOCK:,}")
     static = sum(program.shared_bytes.values()) if program else 0
     if static > MAX_STATIC_SHARED_BYTES:
-        problems.append(f"the kernel has {static:,} bytes of static shared memory: a GPU allows {MAX_STATIC_SHARED_BYTES:,}")
+        problems.append(
+            f"the kernel has {static:,} bytes of static shared memory: a GPU allows {MAX_STATIC_SHARED_BYTES:,}"
+        )
     elif shared_bytes < 0 or static + shared_bytes > MAX_SHARED_BYTES:
         problems.append(
             f"the launch asks for {shared_bytes:,} bytes of dynamic shared memory beside {static:,} static ones: "
@@ -86,7 +88,9 @@ class Kernel:
         """Return the kernel with its launch configuration: kernel[grid, block, stream, shared_bytes]."""
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
             raise InputError(
-                f"{self.__name__}[{configuration!r}]", "a launch needs a grid and a block", "Write kernel[grid, block](…)."
+                f"{self.__name__}[{configuration!r}]",
+                "a launch needs a grid and a block",
+                "Write kernel[grid, block](…).",
             )
         grid, block, *rest = configuration
         shared_bytes = rest[1] if len(rest) > 1 else 0
@@ -212,7 +216,9 @@ def _declared(what: str, declared: Type, given: Type, value: Any) -> tuple[Type,
         with np.errstate(all="ignore"):
             return declared, np.asarray(value).astype(declared)[()]
     if declared != given:
-        raise KernelError(f"{what}: {given}", f"the signature in @cuda.jit says {declared}", "Convert it, or leave the signature out.")
+        raise KernelError(
+            f"{what}: {given}", f"the signature in @cuda.jit says {declared}", "Convert it, or leave the signature out."
+        )
     return given, value
 
 
@@ -235,14 +241,24 @@ def parse_signature(signature: Any) -> tuple[Type, ...]:
 
 
 def _parse_type(text: str) -> Type:
-    aliases = {"f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "u4": "uint32", "u8": "uint64", "b1": "bool"}
+    aliases = {
+        "f4": "float32",
+        "f8": "float64",
+        "i4": "int32",
+        "i8": "int64",
+        "u4": "uint32",
+        "u8": "uint64",
+        "b1": "bool",
+    }
     match = _ARRAY_IN_SIGNATURE.match(text)
     if match:
         return ArrayType(SCALARS[match[1]], int(match[2]))
     name, _, dims = text.partition("[")
     dtype = SCALARS.get(aliases.get(name, name))
     if dtype is None:
-        raise KernelError(f"{text} in a signature", "this type is not known", "Use for example float32, int64, float32[:].")
+        raise KernelError(
+            f"{text} in a signature", "this type is not known", "Use for example float32, int64, float32[:]."
+        )
     return ArrayType(dtype, dims.count(":") or 1) if dims else dtype
 
 

@@ -1,7 +1,8 @@
 """Run a compiled kernel over its grid: batches of blocks in step, or the warps of each block one after another.
 
-A compiled kernel is a generator that stops at each barrier. In the *lockstep* schedule one generator runs all threads of
-a batch of blocks. In the *interleaved* schedule every warp has its own; they run from barrier to barrier in a random order.
+A compiled kernel is a generator that stops at each barrier. In the *lockstep* schedule one generator runs all threads
+of a batch of blocks. In the *interleaved* schedule every warp has its own; they run from barrier to barrier in a random
+order.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Run:
         return max(1, min(BATCH_LANES // threads, BATCH_BYTES // (per_block * cell + 1)))
 
     def _run_batch(self, lanes: Lanes) -> None:
-        batch = Batch(lanes, SharedMemory(lanes.blocks, self.dynamic_shared_bytes, self.watch), self._steps(), self.watch)
+        batch = Batch(
+            lanes, SharedMemory(lanes.blocks, self.dynamic_shared_bytes, self.watch), self._steps(), self.watch
+        )
         kernel = self.program.entry(batch, lanes.all, *self.arguments)
         answer = None
         while True:
@@ -96,7 +99,7 @@ class Run:
     def _steps(self) -> Steps:
         return Steps(self.step_limit, self.watch)
 
-    # ---- barriers -----------------------------------------------------------------------------------------------------------
+    # ---- barriers ----
 
     def _meet(self, lanes: Lanes, parts: list[tuple[Batch, Request | None]]) -> list[Any]:
         """Complete a barrier: see who is missing, order the memory accesses, and answer count/and/or.
@@ -120,7 +123,12 @@ class Run:
         return self._answers(lanes, parts, waiting)
 
     def _report_divergence(
-        self, lanes: Lanes, parts: list[tuple[Batch, Request | None]], waiting: np.ndarray, missing: np.ndarray, sites: list[int]
+        self,
+        lanes: Lanes,
+        parts: list[tuple[Batch, Request | None]],
+        waiting: np.ndarray,
+        missing: np.ndarray,
+        sites: list[int],
     ) -> None:
         line_of = self.program.sites
         for site in sites:
@@ -137,7 +145,9 @@ class Run:
 
     def _note_returned(self, lanes: Lanes, live: np.ndarray, by_block: np.ndarray, site: int) -> None:
         if (~live & by_block[lanes.slot]).any():
-            self.watch.note(site, "threads that returned earlier do not take part in this barrier: a GPU allows it today")
+            self.watch.note(
+                site, "threads that returned earlier do not take part in this barrier: a GPU allows it today"
+            )
 
     def _answers(self, lanes: Lanes, parts: list[tuple[Batch, Request | None]], waiting: np.ndarray) -> list[Any]:
         """Return what syncthreads_count, _and or _or gives in each batch: int32."""

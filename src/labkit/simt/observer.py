@@ -5,18 +5,21 @@ from __future__ import annotations
 from array import array as compact_array
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from labkit.simt.counters import LineCounts, Tally
 from labkit.simt.hazards import SCOPES, Access, Conflict, Hazard, HazardBook, Shadow
-from labkit.simt.lanes import WARP_SIZE, Lanes, Mask, Value
+from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.program import Program
 from labkit.simt.watch import Watch, describe_index, describe_out_of_bounds, show
 
-_VERBS = {"read after write": ("reads", "wrote"), "write after read": ("writes", "read"), "write after write": ("writes", "wrote")}
+_VERBS = {
+    "read after write": ("reads", "wrote"),
+    "write after read": ("writes", "read"),
+    "write after write": ("writes", "wrote"),
+}
 
 
 class Observer(Watch):
@@ -34,7 +37,7 @@ class Observer(Watch):
         self._time = 0
         self._sites_by_time = compact_array("i", [0])
 
-    # ---- memory -----------------------------------------------------------------------------------------------------------
+    # ---- memory ----
 
     def new_array(self, array: DeviceMemory) -> None:
         """Look for hazards in a shared or local array that has been made."""
@@ -160,7 +163,9 @@ class Observer(Watch):
             thread, block = self.who(lanes, lane)
             other_thread, other_block = self.who_in_grid(conflict.earlier_thread[first])
             index = self._index_of(array, cell)
-            message = self._describe_race(site, array, index, conflict.what, scope, (thread, block), (other_thread, other_block), other.line)
+            message = self._describe_race(
+                site, array, index, conflict.what, scope, (thread, block), (other_thread, other_block), other.line
+            )
             self._report(
                 site,
                 Hazard(
@@ -199,7 +204,7 @@ class Observer(Watch):
         object.__setattr__(hazard, "line", place.line)
         self.hazards.add(hazard, place.function, hazard.access or "")
 
-    # ---- hazards that a launch raises ---------------------------------------------------------------------------------------
+    # ---- hazards that a launch raises ----
 
     def out_of_bounds(
         self, site: int, array: DeviceMemory, mask: Mask, bad: np.ndarray, index: tuple[Value, ...]
@@ -236,7 +241,7 @@ class Observer(Watch):
         """Note a failed assert."""
         self.note(site, f"an assertion fails{f': {message}' if message else ''}")
 
-    # ---- counts -------------------------------------------------------------------------------------------------------------
+    # ---- counts ----
 
     def note(self, site: int, what: str) -> None:
         """Note something once per line."""

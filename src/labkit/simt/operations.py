@@ -91,7 +91,7 @@ def maximum(a: Value, b: Value) -> Value:
     return np.where(b > a, b, a)[()]
 
 
-def _by_element(function: Callable[..., float], wide: np.dtype = np.dtype(np.float64)) -> Callable[..., Value]:
+def _by_element(function: Callable[..., float]) -> Callable[..., Value]:
     """Turn a function of Python's math module that NumPy lacks into one of arrays."""
 
     def guarded(*numbers: float) -> float:
@@ -103,7 +103,7 @@ def _by_element(function: Callable[..., float], wide: np.dtype = np.dtype(np.flo
             return math.nan
 
     def apply(*values: Value) -> Value:
-        out = np.asarray(np.vectorize(guarded, otypes=[wide])(*values))
+        out = np.asarray(np.vectorize(guarded, otypes=[float])(*values))
         return out.astype(values[0].dtype)[()]
 
     return apply

@@ -76,7 +76,7 @@ class StandIn:
 
 
 class Decorated:
-    """A function decorated with @cuda.jit. Where it runs is found out at its first launch; `trace` always simulates it."""
+    """A function decorated with @cuda.jit. Its first launch finds out where it runs; `trace` always simulates it."""
 
     def __init__(self, cuda: Cuda, function: Callable[..., Any], options: dict[str, Any], signature: Any) -> None:
         functools.update_wrapper(self, function)
@@ -100,6 +100,7 @@ class Decorated:
         return (self.on_gpu or self.simulated)[configuration]
 
     def __call__(self, *args: Any) -> Any:
+        """Call the kernel without a configuration, which is refused."""
         return (self.on_gpu or self.simulated)(*args)
 
     def __getattr__(self, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import inspect
 import linecache
 import textwrap
@@ -39,10 +40,8 @@ class KernelSource:
 
     def _parse(self, text: str) -> ast.FunctionDef:
         tree = None
-        try:
+        with contextlib.suppress(SyntaxError):
             tree = next((n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)), None)
-        except SyntaxError:
-            pass
         if tree is None:
             raise KernelError(
                 f"kernel {self.name}",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import InputError, KernelError, check_choice, check_positive
-from labkit.simt.counters import LineCounts, Tally, sectors, summarise, wavefronts
+from labkit.simt.counters import LineCounts, sectors, summarise, wavefronts
 from labkit.simt.hazards import Hazard, Shadow
 from labkit.simt.lanes import WARP_SIZE
 from labkit.simt.launch import (
@@ -116,7 +116,7 @@ class Trace:
     def accesses(self, line: int | None = None, warp: int = 0) -> tuple[Access, ...]:
         """Return what a warp (numbered over the grid) touched at each execution of a line, or of all lines.
 
-        The warp's block is simulated anew on a copy of the arguments as they were, in step and without the other blocks.
+        The warp's block is simulated anew on a copy of the arguments as they were, in step, without the other blocks.
         """
         run, snapshot = self._again
         warps_per_block = -(-self.block_size // WARP_SIZE)
@@ -131,7 +131,13 @@ class Trace:
         copies = snapshot.copy()
         block = int(warp) // warps_per_block
         again = Run(
-            run.program, run.grid_dim, run.block_dim, copies.open(watch)[0], run.dynamic_shared_bytes, watch, run.step_limit
+            run.program,
+            run.grid_dim,
+            run.block_dim,
+            copies.open(watch)[0],
+            run.dynamic_shared_bytes,
+            watch,
+            run.step_limit,
         )
         again.lockstep(range(block, block + 1))
         return tuple(access for access in recorder.accesses if line in (None, access.line))
@@ -151,7 +157,8 @@ class Trace:
             if c[f"shared_{kind}_requests"]:
                 lines.append(
                     f"  shared {kind}s: {c[f'shared_{kind}_requests']:,} requests, "
-                    f"{c[f'shared_{kind}_wavefronts']:,} wavefronts, {c[f'shared_{kind}_bank_conflicts']:,} bank conflicts"
+                    f"{c[f'shared_{kind}_wavefronts']:,} wavefronts, "
+                    f"{c[f'shared_{kind}_bank_conflicts']:,} bank conflicts"
                 )
         lines.append(
             f"  {c['barriers']:,} barriers, {c['branches']:,} branches ({c['divergent_branches']:,} divergent), "
@@ -242,7 +249,7 @@ def trace(
     ... def double(x):
     ...     i = cuda.grid(1)
     ...     if i < x.size:
-    ...         x[i] = x[i] + x[i]
+    ...         x[i] = x[i] * 2
     >>> x = np.arange(100, dtype=np.float32)
     >>> result = trace(double, 4, 32, x)
     >>> result.counters["global_load_requests"], result.counters["flop"], result.hazards
@@ -250,7 +257,11 @@ def trace(
     """
     check_choice("schedule", schedule, SCHEDULES)
     check_positive("step_limit", step_limit)
-    grid_dim, block_dim, shared_bytes = normalise_dim("grid", grid), normalise_dim("block", block), check_bytes(shared_bytes)
+    grid_dim, block_dim, shared_bytes = (
+        normalise_dim("grid", grid),
+        normalise_dim("block", block),
+        check_bytes(shared_bytes),
+    )
     simulated = as_kernel(kernel)
     arguments = simulated.bind(args)
     program = simulated.program(arguments.types)
@@ -261,7 +272,9 @@ def trace(
     if problems:
         run = Run(program, grid_dim, block_dim, [], shared_bytes, observer, step_limit)
         for problem in problems:
-            observer.hazards.add(Hazard("launch_limits", "grid", problem, line=program.source.first_line), access=problem)
+            observer.hazards.add(
+                Hazard("launch_limits", "grid", problem, line=program.source.first_line), access=problem
+            )
         return Trace(run, observer, simulated, None, ran=False, **how)
     snapshot = arguments.copy()
     opened, copies = arguments.open(observer)

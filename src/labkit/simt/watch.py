@@ -28,7 +28,7 @@ class Watch:
         self.block_size = block_dim[0] * block_dim[1] * block_dim[2]
         self.printed = 0
 
-    # ---- what a launch does not look at -----------------------------------------------------------------------------------
+    # ---- what a launch does not look at ----
 
     def load(self, site: int, array: DeviceMemory, at: Address) -> None:
         """Each active lane is about to read a cell."""
@@ -66,7 +66,7 @@ class Watch:
     def new_array(self, array: DeviceMemory) -> None:
         """A shared or local array has been made."""
 
-    # ---- what stops a launch ----------------------------------------------------------------------------------------------
+    # ---- what stops a launch ----
 
     def out_of_bounds(
         self, site: int, array: DeviceMemory, mask: Mask, bad: np.ndarray, index: tuple[Value, ...]
@@ -93,7 +93,7 @@ class Watch:
         advice = "Use simt.trace(kernel, grid, block, …).hazards to see every such place."
         raise KernelError(given, f"in thread {show(thread)} of block {show(block)} {problem}", advice)
 
-    # ---- helpers ----------------------------------------------------------------------------------------------------------
+    # ---- helpers ----
 
     def who(self, lanes: Lanes, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return the thread and the block of a lane as (x, y, z)."""
