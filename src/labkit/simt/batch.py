@@ -20,22 +20,37 @@ class SharedMemory:
 
     def __init__(self, blocks: int, dynamic_bytes: int, watch: Watch) -> None:
         self.blocks = blocks
-        self.dynamic_bytes = dynamic_bytes
         self.watch = watch
         self.arrays: dict[object, DeviceMemory] = {}
+        # Copies start at whole 8-byte words, so that any type fits; all ones is NaN for floats.
+        self._dynamic_bytes = dynamic_bytes
+        self._pitch = max(8, -(-dynamic_bytes // 8) * 8)
+        self._dynamic = np.full(blocks * self._pitch, 0xFF, np.uint8)
 
-    def get(self, key: object, name: str, shape: tuple[int, ...], dtype: np.dtype, lanes: Lanes) -> DeviceMemory:
+    def get(self, site: int, name: str, shape: tuple[int, ...], dtype: np.dtype, lanes: Lanes) -> DeviceMemory:
         """Return the array made at a place, filled with poison when it is new."""
-        array = self.arrays.get(key)
+        array = self.arrays.get(site)
         if array is None:
-            # A block's copy starts at a whole 4-byte word, as every allocation on a GPU does.
-            pitch = -(-math.prod(shape) // 4) * 4 if shape != (0,) else 4
-            cells = np.full(self.blocks * pitch, poison(dtype))
-            base = lanes.slot * pitch if self.blocks > 1 else None
-            array = DeviceMemory(name, "shared", cells, shape, self.watch, base=base)
+            pitch = -(-math.prod(shape) // 4) * 4  # a block's copy starts at a whole word, as on a GPU
+            array = self._add(site, name, np.full(self.blocks * pitch, poison(dtype)), shape, pitch, lanes)
             self.watch.new_array(array)
-            self.arrays[key] = array
         return array
+
+    def dynamic(self, name: str, dtype: np.dtype, lanes: Lanes) -> DeviceMemory:
+        """Return the launch's dynamic shared memory as an array of this type: one buffer, whatever the type."""
+        array = self.arrays.get(dtype)
+        if array is None:
+            shape, pitch = (self._dynamic_bytes // dtype.itemsize,), self._pitch // dtype.itemsize
+            array = self._add(dtype, name, self._dynamic.view(dtype), shape, pitch, lanes)
+            self.watch.new_view(array, [a for key, a in self.arrays.items() if isinstance(key, np.dtype)])
+        return array
+
+    def _add(
+        self, key: object, name: str, cells: np.ndarray, shape: tuple[int, ...], pitch: int, lanes: Lanes
+    ) -> DeviceMemory:
+        base = lanes.slot * pitch if self.blocks > 1 else None
+        self.arrays[key] = DeviceMemory(name, "shared", cells, shape, self.watch, base=base)
+        return self.arrays[key]
 
 
 class Steps:
@@ -164,8 +179,7 @@ class Batch:
 
     def dynamic_shared(self, name: str, dtype: np.dtype) -> DeviceMemory:
         """Return the launch's dynamic shared memory as an array of this type."""
-        count = self._shared.dynamic_bytes // dtype.itemsize
-        return self._shared.get(("dynamic", dtype), name, (count,), dtype, self.lanes)
+        return self._shared.dynamic(name, dtype, self.lanes)
 
     def local(self, site: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceMemory:
         """Return the local array made at this place: one copy per lane."""

@@ -77,8 +77,8 @@ class CallCompiler(IntrinsicCompiler):
 
     def constant_array(self, value: np.ndarray, node: ast.AST) -> Expr:
         """Return an array from outside the kernel: a constant, as in Numba."""
-        frozen = np.ascontiguousarray(value)
-        name = self.program.constant(frozen.copy() if frozen is value else frozen, "array")
+        frozen = self.program.freeze(value)
+        name = self.program.constant(frozen, "array")
         code = f"k.constant_array({self.site(node, 'constant')}, {self._array_name(node)!r}, {name})"
         return Expr(code, ArrayType(frozen.dtype, frozen.ndim, read_only=True))
 

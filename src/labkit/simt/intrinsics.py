@@ -195,7 +195,7 @@ class IntrinsicCompiler(ExpressionCompiler):
         site = self.site(node, "shared")
         name = self.assigned_to or "shared"
         if 0 in shape:
-            self.program.uses_dynamic_shared = True
+            self.program.dynamic_dtypes.add(dtype)
             code = f"k.dynamic_shared({name!r}, {self.program.constant(dtype, 'd')})"
             return Expr(code, ArrayType(dtype, 1))
         self.program.shared_bytes[site] = math.prod(shape) * dtype.itemsize
@@ -215,8 +215,8 @@ class IntrinsicCompiler(ExpressionCompiler):
         items = shape.items or (shape,)
         if not all(item.is_constant and is_integer(item.type) for item in items):
             advice = (
-                "Use a number or a global constant such as TILE = 16, or cuda.shared.array(0, dtype) and give the bytes "
-                "at launch: kernel[grid, block, stream, bytes]."
+                "Use a number or a global constant such as TILE = 16, or cuda.shared.array(0, dtype) and give the "
+                "bytes at launch: kernel[grid, block, stream, bytes]."
             )
             problem = "a GPU lays out its memory when the kernel is compiled, so the shape must be known then"
             self.source.refuse(node, f"cuda.{path} with a shape that is not a constant", advice, problem)

@@ -16,10 +16,10 @@ import numpy as np
 from labkit.simt.batch import Batch, SharedMemory, Steps
 from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.program import Program
-from labkit.simt.watch import Watch
+from labkit.simt.watch import Watch, show
 
 # Lanes of a batch: enough to make NumPy's cost per call small, few enough for their arrays to stay in the cache.
-BATCH_LANES = 16_384
+BATCH_LANES = 8_192
 BATCH_BYTES = 64 * 2**20
 _TRACED_BYTES_PER_CELL = 32
 
@@ -138,9 +138,9 @@ class Run:
             if absent.any():
                 thread = self.watch.who(lanes, int(absent.argmax()))[0]
                 others = [line_of[other].line for other in sites if other != site]
-                where = f"thread {thread} of its block does not reach it"
+                where = f"thread {show(thread)} of its block does not reach it"
                 if others:
-                    where = f"thread {thread} of its block waits at another one, in line {others[0]}"
+                    where = f"thread {show(thread)} of its block waits at another one, in line {others[0]}"
             self.watch.divergent_barrier(site, lanes, here, absent, where)
 
     def _note_returned(self, lanes: Lanes, live: np.ndarray, by_block: np.ndarray, site: int) -> None:

@@ -83,6 +83,7 @@ class DeviceMemory:
         self.watch = watch
         self.shadow: Shadow | None = None  # who touched which cell, while hazards are looked for
         self.shadow_offset = 0
+        self.shadow_units = 1  # cells of the shadow for each element
         self._starts: dict[int, tuple[tuple[Value, ...], np.ndarray]] = {}
 
     def load(self, site: int, mask: Mask, *index: Value) -> Value:

@@ -43,6 +43,12 @@ class Observer(Watch):
         """Look for hazards in a shared or local array that has been made."""
         array.shadow = Shadow(len(array.cells), crosses_blocks=False)
 
+    def new_view(self, array: DeviceMemory, views: list[DeviceMemory]) -> None:
+        """Look for hazards in dynamic shared memory: all its views share one shadow, in units that fit the smallest."""
+        unit = min(dtype.itemsize for dtype in self.program.dynamic_dtypes)
+        array.shadow = views[0].shadow or Shadow(array.cells.nbytes // unit, crosses_blocks=False)
+        array.shadow_units = array.cells.itemsize // unit
+
     def load(self, site: int, array: DeviceMemory, at: Address) -> None:
         """Count a read and look for what it races with."""
         if not at.mask:
@@ -95,6 +101,10 @@ class Observer(Watch):
             cells = np.full(mask.count, cells)
         elif which is not None:
             cells = cells[which]
+        if array.shadow_units > 1:
+            units = np.arange(array.shadow_units)
+            cells = (cells[:, None] * array.shadow_units + units).ravel()
+            which = np.repeat(mask.lanes.numbers if which is None else which, array.shadow_units)
         if array.shadow_offset:
             cells = cells + array.shadow_offset
         return Access(mask.lanes, which, cells, self._time, atomic=atomic)
@@ -118,7 +128,7 @@ class Observer(Watch):
                 message,
                 block=block,
                 thread=thread,
-                count=int(np.count_nonzero(never)),
+                count=len(np.unique(access.lanes[never])),
                 array=array.name,
                 index=index,
             ),
@@ -126,7 +136,7 @@ class Observer(Watch):
 
     def _index_of(self, array: DeviceMemory, cell: int) -> tuple[int, ...]:
         """Return the index of a cell of the shadow within its block's (or lane's) copy of an array."""
-        cell -= array.shadow_offset
+        cell = (cell - array.shadow_offset) // array.shadow_units
         if array.base is not None:
             cell -= int(array.base[np.searchsorted(array.base, cell, side="right") - 1])
         return array.index_of(cell)
@@ -174,7 +184,7 @@ class Observer(Watch):
                     message,
                     block=block,
                     thread=thread,
-                    count=len(these),
+                    count=len(np.unique(conflict.lanes[these])),
                     array=array.name,
                     index=index,
                     access=conflict.what,

@@ -53,12 +53,13 @@ class Program:
     text: list[str] = field(default_factory=list)
     shared_bytes: dict[int, int] = field(default_factory=dict)  # static allocations: site -> bytes per block
     local_bytes: dict[int, int] = field(default_factory=dict)  # site -> bytes per thread
-    uses_dynamic_shared: bool = False
+    dynamic_dtypes: set[np.dtype] = field(default_factory=set)  # the types under which dynamic shared memory is used
     stored: set[str] = field(default_factory=set)  # the kernel's array parameters that it may write
     namespace: dict[str, Any] = field(default_factory=dict)
     entry: Callable[..., Any] | None = None
     _site_numbers: dict[Any, int] = field(default_factory=dict)
     _constants: dict[Any, str] = field(default_factory=dict)
+    _frozen: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     functions: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,6 +84,12 @@ class Program:
             self._constants[key] = name
             self.namespace[name] = value
         return self._constants[key]
+
+    def freeze(self, array: np.ndarray) -> np.ndarray:
+        """Return a copy of an array from outside the kernel, as it is at the first use: a constant of the program."""
+        if id(array) not in self._frozen:
+            self._frozen[id(array)] = (array, np.array(array, order="C"))
+        return self._frozen[id(array)][1]
 
     def finish(self) -> None:
         """Turn the generated text into functions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -305,9 +306,9 @@ def _watch_for_races(program: Program, arguments: Arguments, opened: list[Any]) 
 def _share_shadow(group: list[tuple[int, DeviceMemory, str]]) -> None:
     first = group[0][0]
     end = max(start + memory.cells.nbytes for start, memory, _ in group)
-    for itemsize in {memory.cells.itemsize for _, memory, _ in group}:
-        shadow = Shadow(-(-(end - first) // itemsize), crosses_blocks=True)
-        for start, memory, _ in group:
-            if memory.cells.itemsize == itemsize:
-                memory.shadow = shadow
-                memory.shadow_offset = (start - first) // itemsize
+    unit = math.gcd(*(memory.cells.itemsize for _, memory, _ in group), *(start - first for start, _, _ in group))
+    shadow = Shadow((end - first) // unit, crosses_blocks=True)
+    for start, memory, _ in group:
+        memory.shadow = shadow
+        memory.shadow_offset = (start - first) // unit
+        memory.shadow_units = memory.cells.itemsize // unit

@@ -66,6 +66,9 @@ class Watch:
     def new_array(self, array: DeviceMemory) -> None:
         """A shared or local array has been made."""
 
+    def new_view(self, array: DeviceMemory, views: list[DeviceMemory]) -> None:
+        """The dynamic shared memory is used under one more type; `views` are all of them."""
+
     # ---- what stops a launch ----
 
     def out_of_bounds(
