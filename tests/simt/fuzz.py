@@ -82,7 +82,7 @@ class _Writer:
             f"(({e} % 9) ** {rng.choice((2, 3))})",
             f"({e} if {self.condition(depth - 1)} else {f})", f"np.{rng.choice(INT_DTYPES)}({e} % 300)",
             self._integer_of(self.floating(depth - 1)), f"({self.condition(depth - 1)} + {e})",
-            f"({e} and {f})", f"({e} or {f})",
+            f"({self.varying()} and {f})", f"({self.varying()} or {f})",
         ]  # fmt: skip
         if self.has_device_function:
             choices += [f"helper({e} % 50, {f} % 50)"] * 2
@@ -103,6 +103,10 @@ class _Writer:
         if self.shared == "int":
             leaves += [f"s[({index} + {rng.randint(0, 9)}) % {self.block}]"] * 4
         return rng.choice(leaves)
+
+    def varying(self) -> str:
+        """An integer that is no constant: Numba drops a branch whose condition is made of constants, types and all."""
+        return f"{self.rng.choice('ab')}[{self.place(self.rng.choice('tg'))}]"
 
     def place(self, index: str) -> str:
         kinds = (f"{index} % {ELEMENTS}", f"({index} * 3 + 1) % {ELEMENTS}", f"-1 - {index} % {ELEMENTS}")
@@ -140,14 +144,14 @@ class _Writer:
         compare = rng.choice(("<", "<=", ">", ">=", "==", "!="))
         if depth <= 0:
             return rng.choice(
-                (f"({self._integer_leaf()} {compare} {self._integer_leaf()})", f"(t % {rng.randint(2, 5)} == 1)")
+                (f"({self._integer_leaf()} {compare} {self.varying()})", f"(t % {rng.randint(2, 5)} == 1)")
             )
         p, q = self.condition(depth - 1), self.condition(depth - 1)
         e, f = self.integer(depth - 1), self.integer(depth - 1)
         return rng.choice([
-            f"({p} and {q})", f"({p} or {q})", f"(not {p})", f"({e} {compare} {f})",
+            f"({p} and {q})", f"({p} or {q})", f"(not {p})", f"({e} {compare} {f} + {self.varying()})",
             f"({e} % 40 {compare} {f} % 30 < t)",
-            f"({self.floating(depth - 1)} < {self.floating(depth - 1)})", f"bool({e} & 1)",
+            f"({self.floating(depth - 1)} < {self.floating(depth - 1)} + x[{self.place('t')}])", f"bool({e} & 1)",
         ])  # fmt: skip
 
     # statements ------------------------------------------------------------------------------------------------

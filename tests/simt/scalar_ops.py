@@ -52,6 +52,9 @@ def _round_float(narrow: Any, value: Any) -> float:
 def binary(function: Callable[..., Any], left: Any, right: Any, signature: Any) -> Any:
     """Apply an operator as its Numba signature says: convert the operands, then bring the result into its type."""
     left, right = cast(left, signature.args[0]), cast(right, signature.args[1])
+    if isinstance(left, int) and isinstance(right, int) and isinstance(signature.return_type, types.Integer):
+        # int64(uint64, int64): the machine works on the bits as the result's type reads them
+        left, right = cast(left, signature.return_type), cast(right, signature.return_type)
     try:
         result = function(left, right)
     except (ZeroDivisionError, OverflowError):  # a GPU raises nothing: floats go to inf or nan

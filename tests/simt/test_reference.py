@@ -26,8 +26,8 @@ COMPILED = (
     "int32_products_are_int64", "integer_operators", "integer_power_and_true_division", "integer_wraparound",
     "large_integers_stay_exact", "linear_congruential", "narrow_casts_wrap",
     "negation_of_narrow_integers", "nested_loops_and_breaks",
-    "scalar_arguments", "small_unsigned_arrays", "stores_convert", "unsigned_differences", "variable_of_two_types",
-    "variable_reused_with_another_type",
+    "scalar_arguments", "small_unsigned_arrays", "stores_convert", "unsigned_differences", "unsigned_meets_signed",
+    "variable_of_two_types", "variable_reused_with_another_type",
 )  # fmt: skip
 
 

@@ -200,3 +200,21 @@ def negation_of_narrow_integers(a, b, c, y):
     y[i, 3] = ~c[i]
     y[i, 4] = -(i > 4)
     y[i, 5] = -(a[i] + a[i])
+
+
+@case(1, 32, lambda rng: (np.arange(32, dtype=np.uint32), np.full(32, 11, np.uint8), np.zeros((32, 8), np.int64),
+                          np.zeros((32, 2))))  # fmt: skip
+def unsigned_meets_signed(a, b, y, z):
+    """uint64 with int64 is worked out as int64, with uint64 as uint64; true division and comparison see the values."""
+    i = cuda.threadIdx.x
+    difference = a[i] - b[i]
+    y[i, 0] = difference % 7
+    y[i, 1] = difference // 7
+    y[i, 2] = difference % b[i]
+    y[i, 3] = difference // b[i]
+    y[i, 4] = difference >> 1
+    y[i, 5] = difference < 7
+    y[i, 6] = (difference & 255) ** 3
+    y[i, 7] = -6 >> (difference & 3)
+    z[i, 0] = difference / 7
+    z[i, 1] = difference * 0.5
