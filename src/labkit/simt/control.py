@@ -28,7 +28,7 @@ class _Loop:
 
     number: int
     head: Env
-    after: Env = field(default_factory=dict)
+    after: Env
     to_head: list[Env] = field(default_factory=list)
     to_after: list[Env] = field(default_factory=list)
 
@@ -157,7 +157,7 @@ class ControlCompiler(ExpressionCompiler):
         if node.orelse:
             self.source.refuse(node.orelse[0], "else on a loop", "Set a flag before `break` and test it afterwards.")
         entry = self.env
-        loop = _Loop(self.new_number(), entry)
+        loop = _Loop(self.new_number(), entry, entry)
         while True:
             loop.to_head, loop.to_after = [], []
             self.env = dict(loop.head)
@@ -166,9 +166,9 @@ class ControlCompiler(ExpressionCompiler):
                 self._loop_body(loop, node, condition, value, advance)
             self.loops.pop()
             head, after = meet([loop.head, *loop.to_head]), meet(loop.to_after)
-            if head == loop.head and (after or {}) == loop.after:
+            if head == loop.head and (after or entry) == loop.after:
                 break
-            loop.head, loop.after = head, after or {}
+            loop.head, loop.after = head, after or entry
         self.env = entry
         self._convert(loop.head)
         self.emit(f"before{loop.number} = m")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from labkit.errors import InputError, KernelError
 from labkit.simt.arrays import DeviceArray
 from labkit.simt.compiler import compile_kernel
 from labkit.simt.machine import Run
-from labkit.simt.memory import DeviceMemory, copy_with_strides, open_global
+from labkit.simt.memory import copy_with_strides, open_global
 from labkit.simt.program import Program
 from labkit.simt.source import KernelSource
 from labkit.simt.types import SCALARS, ArrayType, Type, array_type, type_of_number
@@ -137,6 +137,7 @@ class Arguments:
     names: list[str]
     types: dict[str, Type]
     values: list[Any]
+    on_gpu: list[tuple[Any, np.ndarray]] = field(default_factory=list)  # arrays of a real GPU, and their copies here
 
     @classmethod
     def bind(cls, function: Callable[..., Any], args: Sequence[Any], signature: tuple[Type, ...] | None) -> Arguments:
@@ -153,13 +154,16 @@ class Arguments:
                 f"{function.__name__} with a signature of {len(signature)} types", f"it has {len(names)} parameters"
             )
         types: dict[str, Type] = {}
-        values = []
+        values, on_gpu = [], []
         for place, (name, given) in enumerate(zip(names, args, strict=True)):
+            if not isinstance(given, DeviceArray) and hasattr(given, "copy_to_host"):
+                on_gpu.append((given, given.copy_to_host()))
+                given = on_gpu[-1][1]
             types[name], value = _typed(f"argument `{name}` of {function.__name__}", given)
             if signature is not None:
                 types[name], value = _declared(f"argument `{name}`", signature[place], types[name], value)
             values.append(value)
-        return cls(names, types, values)
+        return cls(names, types, values, on_gpu)
 
     def copy(self) -> Arguments:
         """Return the arguments with copies of the arrays, strides and all."""
@@ -182,24 +186,29 @@ class Arguments:
             if name in stored and not value.flags.writeable:
                 raise KernelError(f"argument `{name}`, a read-only array", "the kernel writes to it", "Pass a copy.")
 
-    def open(self, watch: Watch) -> tuple[list[Any], list[tuple[np.ndarray, DeviceMemory]]]:
-        """Return what the compiled kernel is called with, and the copies to write back afterwards."""
+    def open(self, watch: Watch) -> tuple[list[Any], Callable[[], None]]:
+        """Return what the compiled kernel is called with, and what to call afterwards to write back copies."""
         opened, copies = [], []
         for name, value in zip(self.names, self.values, strict=True):
             if isinstance(value, np.ndarray):
                 memory, is_copy = open_global(name, value, watch)
                 opened.append(memory)
-                if is_copy:
+                if is_copy and value.flags.writeable:
                     copies.append((value, memory))
             else:
                 opened.append(value)
-        return opened, copies
+
+        def write_back() -> None:
+            for array, memory in copies:
+                array[...] = memory.cells.reshape(array.shape)
+            for device_array, host_array in self.on_gpu:
+                device_array.copy_to_device(host_array)
+
+        return opened, write_back
 
 
 def _typed(what: str, given: Any) -> tuple[Type, Any]:
     value = given.array if isinstance(given, DeviceArray) else given
-    if not isinstance(value, np.ndarray | np.generic | int | float) and hasattr(value, "copy_to_host"):
-        raise KernelError(what, "it is an array on a GPU, and this runs on the CPU", "Use .copy_to_host() first.")
     if isinstance(value, np.ndarray) and value.ndim:
         return array_type(what, value), value
     value = value[()] if isinstance(value, np.ndarray) else value
@@ -282,16 +291,9 @@ class Launch:
             line = program.source.first_line
             raise KernelError(f"launch of {self.kernel.__name__} (line {line})", problems[0], "Use a smaller launch.")
         watch = Watch(program, self.grid_dim, self.block_dim)
-        opened, copies = arguments.open(watch)
+        opened, write_back = arguments.open(watch)
         run = Run(program, self.grid_dim, self.block_dim, opened, self.shared_bytes, watch, DEFAULT_STEP_LIMIT)
         try:
             run.lockstep()
         finally:
-            write_back(copies)
-
-
-def write_back(copies: list[tuple[np.ndarray, DeviceMemory]]) -> None:
-    """Copy back what a kernel wrote to arrays that it could only be given as copies."""
-    for array, memory in copies:
-        if array.flags.writeable:
-            array[...] = memory.cells.reshape(array.shape)
+            write_back()

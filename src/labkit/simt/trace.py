@@ -21,7 +21,6 @@ from labkit.simt.launch import (
     broken_limits,
     check_bytes,
     normalise_dim,
-    write_back,
 )
 from labkit.simt.machine import Run
 from labkit.simt.memory import Address, DeviceMemory
@@ -278,13 +277,13 @@ def trace(
             )
         return Trace(run, observer, simulated, None, ran=False, **how)
     snapshot = arguments.copy()
-    opened, copies = arguments.open(observer)
+    opened, write_back = arguments.open(observer)
     _watch_for_races(program, arguments, opened)
     run = Run(program, grid_dim, block_dim, opened, shared_bytes, observer, int(step_limit))
     try:
         run.interleaved(seed) if schedule == "interleaved" else run.lockstep()
     finally:
-        write_back(copies)
+        write_back()
     return Trace(run, observer, simulated, snapshot, ran=True, **how)
 
 
