@@ -16,13 +16,15 @@ CACHE_BYTES = 256 * 2**20  # larger than the last cache of today's CPUs and GPUs
 class Ticker:
     """A timer function for timeit: synchronises the device, reads the host's clock, and records CUDA events.
 
-    timeit calls its timer once before and once after each sample. Before, the queue is drained first and the event
-    recorded last, so that it lies close to the work; after, the event is recorded first and the queue drained then.
+    timeit calls its timer once before and once after each sample. Before, the queue is drained, the event recorded and
+    the host's clock read last, so that the host's time does not contain the making of an event; after, the event is
+    recorded right behind the work, and the clock is read once the queue is drained.
     """
 
     def __init__(self, device: devices.Device, clock: Clock) -> None:
         self.device = device
         self.clock = clock
+        self._synchronize = devices.synchronizer(device)
         self._events: list[Any] = []
         self._running = False
 
@@ -30,12 +32,11 @@ class Ticker:
         """Return the host time in seconds at which the device has nothing left to do."""
         self._running = not self._running
         if self._running:
-            devices.synchronize(self.device)
-            now_s = self.clock()
+            self._synchronize()
             self._record_event()
-            return now_s
-        self._record_event()
-        devices.synchronize(self.device)
+        else:
+            self._record_event()
+            self._synchronize()
         return self.clock()
 
     def device_times_s(self, samples: int, calls: int) -> tuple[float, ...]:
