@@ -7,26 +7,28 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Measurement": "measurement",
-    "Sweep": "measurement",
-    "Task": "measurement",
-    "Team": "sand",
-    "compare": "timing",
-    "crossover": "comparison",
-    "explore": "widgets",
-    "fit_amdahl": "comparison",
-    "fit_power_law": "comparison",
-    "fit_team": "sand",
-    "log_slider": "widgets",
-    "measure": "timing",
-    "overtakes_at": "sand",
-    "rank": "comparison",
-    "show": "plotting",
-    "speedup": "comparison",
-    "start": "lesson",
-    "sweep": "timing",
+_MODULES = {
+    "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "speedup"),
+    "errors": ("LabkitError",),
+    "lesson": ("start",),
+    "measurement": ("Measurement", "Point", "Sweep", "Task"),
+    "plotting": ("show",),
+    "roofline": ("Roof", "matmul_work"),
+    "sand": ("Team", "fit_team", "overtakes_at"),
+    "timing": ("compare", "measure", "sustain", "sweep"),
+    "prediction": ("extrapolate",),
+    "units": (
+        "format_bytes",
+        "format_bytes_per_s",
+        "format_count",
+        "format_flop",
+        "format_flop_per_s",
+        "format_ratio",
+        "format_s",
+    ),
+    "widgets": ("choice", "explore", "live", "log_slider", "slider", "steps", "toggle"),
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = ["__version__", *_HOME]
 

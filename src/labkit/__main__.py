@@ -1,4 +1,4 @@
-"""The command line: python -m labkit solutions | colab | report."""
+"""The command line: python -m labkit solutions | colab."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from labkit.colab import write_colab
 from labkit.errors import LabkitError
 from labkit.notebooks import course_folder, write_solved
 
@@ -26,11 +27,23 @@ def _parser() -> argparse.ArgumentParser:
     solutions = commands.add_parser("solutions", help="write the solved notebooks")
     solutions.add_argument("--to", type=Path, default=Path("build/solutions"), help="folder (default: %(default)s)")
     solutions.set_defaults(run=_solutions)
+    colab = commands.add_parser("colab", help="write the notebooks for Google Colab")
+    colab.add_argument("--to", type=Path, default=Path("build/colab"), help="folder (default: %(default)s)")
+    colab.add_argument(
+        "--repo", metavar="OWNER/NAME", help="install labkit from this repository, not from the notebook"
+    )
+    colab.set_defaults(run=_colab)
     return parser
 
 
 def _solutions(options: argparse.Namespace) -> int:
     for path in write_solved(course_folder(), options.to):
+        print(path)
+    return 0
+
+
+def _colab(options: argparse.Namespace) -> int:
+    for path in write_colab(course_folder(), options.to, options.repo):
         print(path)
     return 0
 

@@ -6,10 +6,11 @@ and, where asked for, the way over the PCIe link; its constants and their source
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from labkit.errors import InputError, check_choice
+from labkit.errors import InputError, check_choice, check_positive
 from labkit.hardware import Gpu, prediction_model
 from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task
 from labkit.roofline import Prediction, Work, predict, predict_transfer
@@ -108,6 +109,33 @@ def predict_sweep(
         )
         points.append(Point(value=value, measurement=predicted))
     return Sweep(label=label, parameter=parameter, points=tuple(points))
+
+
+def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters: Mapping[str, Any]) -> Measurement:
+    """Return what a measurement predicts for factor times the work, by a stated law; marked as predicted.
+
+    >>> from labkit.measurement import Measurement, Task
+    >>> small = Measurement(task=Task(label="loop", parameters={"n": 100}), times_s=[0.1, 0.1])
+    >>> large = extrapolate(small, 1000, law="time grows with n³", parameters={"n": 1000})
+    >>> large.median_s, large.source
+    (100.0, 'predicted')
+    """
+    check_positive("factor", factor)
+    task = measurement.task
+    return dataclasses.replace(
+        measurement,
+        task=dataclasses.replace(
+            task,
+            parameters=parameters,
+            flop=task.flop and task.flop * factor,
+            bytes_moved=task.bytes_moved and task.bytes_moved * factor,
+        ),
+        times_s=tuple(factor * time_s for time_s in measurement.times_s),
+        warm_up_s=(),
+        device_times_s=(),
+        source="predicted",
+        provenance=f"{law}, from {measurement.task} measured here",
+    )
 
 
 def _with_round_trip(found: Prediction, extra: Any) -> tuple[float, float, float]:

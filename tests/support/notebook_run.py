@@ -93,7 +93,7 @@ def find_faults(notebook: NotebookNode) -> list[tuple[int, str]]:
         if output["output_type"] == "error":
             faults.append((-1, f"a callback raised {output['ename']}: {output['evalue']}"))
         faults += [(-1, fault) for fault in faults_of_output(output)]
-    return faults
+    return list(dict.fromkeys(faults))
 
 
 def as_error(notebook: NotebookNode, faults: list[tuple[int, str]]) -> NotebookError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from labkit.claims.verdicts import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD, Verdict, claim, needs_gpu
+from labkit.claims.verdicts import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD, Verdict, claim, needs_gpu, source_of
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_positive
 from labkit.measurement import Measurement
@@ -23,20 +23,23 @@ HEAT_LOSS = 0.03
     "In a 1000×1000 product the CPU computes a million elements one by one, the GPU thousands at once.",
     "02",
 )
-def thousand_matmul(*, step: Measurement, product: Measurement) -> Verdict:
+def thousand_matmul(*, chain: Measurement, steps: int, product: Measurement) -> Verdict:
     """Decide by how many multiply-adds the CPU finishes in the time that one dependent addition takes.
 
-    step times one addition that waits for the one before, product the whole matrix product with its FLOP.
+    chain times additions of which each waits for the one before, steps is how many there are, and product times the
+    whole matrix product and knows its FLOP.
     """
+    check_positive("steps", steps)
     if product.task.flop is None:
         raise InputError("a product without its FLOP", "the rule counts multiply-adds", "Measure it with flop=2*n**3.")
-    at_once = product.task.flop / 2 * step.median_s / product.median_s
+    step_s = chain.median_s / steps
+    at_once = product.task.flop / 2 * step_s / product.median_s
     sentence = (
         f"The product takes {format_s(product.median_s)}. In the time of one dependent addition "
-        f"({format_s(step.median_s)}) the CPU finishes {format_count(round(at_once, 1))} multiply-adds."
+        f"({format_s(step_s)}) the CPU finishes {format_count(round(at_once, 1))} multiply-adds."
     )
     outcome = REFUTED if at_once > AT_ONCE else UPHELD
-    return Verdict(outcome=outcome, sentence=sentence, number=at_once, source=step.source)
+    return Verdict(outcome=outcome, sentence=sentence, number=at_once, source=source_of(chain, product))
 
 
 @claim("tens-to-hundreds", "A GPU is tens to hundreds of times faster.", "02", "03", "07")
@@ -50,7 +53,7 @@ def tens_to_hundreds(*, cpu_codes: Mapping[str, Measurement], gpu: Measurement |
     best = min(ratios, key=lambda name: ratios[name].ratio)
     worst = max(ratios, key=lambda name: ratios[name].ratio)
     listed = ", ".join(f"{format_ratio(lead.ratio)} against {name}" for name, lead in ratios.items())
-    sentence, source = f"The GPU's lead: {listed}.", ratios[best].source
+    sentence, source = f"The GPU's lead: {listed}.", source_of(gpu, *cpu_codes.values())
     held = [name for name, lead in ratios.items() if TENS <= lead.ratio <= HUNDREDS]
     if len(held) == len(ratios):
         return Verdict(outcome=UPHELD, sentence=sentence, number=ratios[best].ratio, source=source)
@@ -72,7 +75,7 @@ def float_expert(*, cpu: Mapping[str, Measurement], gpu: Mapping[str, Measuremen
     )
     least = min(leads, key=lambda dtype: leads[dtype].ratio)
     strong = [dtype for dtype, lead in leads.items() if lead.ratio >= EXPERT_LEAD]
-    number, source = leads[least].ratio, leads[least].source
+    number, source = leads[least].ratio, source_of(*(side[dtype] for side in (cpu, gpu) for dtype in shared))
     if len(strong) == len(leads):
         return Verdict(outcome=UPHELD, sentence=sentence, number=number, source=source)
     if not strong:

@@ -98,16 +98,22 @@ def cpu_more_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source:
 
 
 @claim("feeding-costs", "Carrying the data to the GPU costs more than the GPU saves.", "01")
-def feeding_costs(*, cpu: Measurement, gpu: Measurement | None, transfer: Measurement | None) -> Verdict:
-    """Decide by the passes over the data after which the time saved exceeds the time of the transfer."""
+def feeding_costs(
+    *, cpu: Measurement, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1
+) -> Verdict:
+    """Decide by the passes over the data after which the time saved exceeds that of carrying this many arrays."""
     if gpu is None or transfer is None:
         return needs_gpu("There is no GPU to carry data to.")
     source = source_of(cpu, gpu, transfer)
+    carry_s = check_positive("arrays", arrays) * transfer.median_s
     saved_s = cpu.median_s - gpu.median_s
-    times = f"CPU {format_s(cpu.median_s)}, GPU {format_s(gpu.median_s)}, transfer {format_s(transfer.median_s)}"
+    times = (
+        f"A pass takes {format_s(cpu.median_s)} on the CPU and {format_s(gpu.median_s)} on the GPU; "
+        f"carrying the data there takes {format_s(carry_s)}"
+    )
     if saved_s <= 0:
         return Verdict(outcome=UPHELD, sentence=f"{times}: the GPU saves nothing on this task.", source=source)
-    passes = transfer.median_s / saved_s
+    passes = carry_s / saved_s
     if passes < 1:
         sentence = f"{times}: the first pass already pays for the transfer."
         return Verdict(outcome=REFUTED, sentence=sentence, number=passes, source=source)
@@ -116,13 +122,13 @@ def feeding_costs(*, cpu: Measurement, gpu: Measurement | None, transfer: Measur
 
 
 @claim("unified-memory", "CPU and GPU on one chip are the future, since nothing must be carried.", "01", "07")
-def unified_memory(*, gpu: Measurement | None, transfer: Measurement | None) -> Verdict:
+def unified_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
     """Decide by the share of the time that a separate memory costs, and where it falls below one half."""
     if gpu is None or transfer is None:
         return needs_gpu("There is no GPU to carry data to.")
     source = source_of(gpu, transfer)
-    share = transfer.median_s / (transfer.median_s + gpu.median_s)
-    passes = transfer.median_s / gpu.median_s
+    carry_s = check_positive("arrays", arrays) * transfer.median_s
+    share, passes = carry_s / (carry_s + gpu.median_s), carry_s / gpu.median_s
     sentence = f"With one pass over the data, {share:.0%} of the time is transfer, which one shared memory would save."
     if passes < 1:
         return Verdict(outcome=REFUTED, sentence=sentence, number=share, source=source)

@@ -1,12 +1,12 @@
 """Devices: what is in this machine, what of it works, and why there is no GPU if there is none."""
 
-from .cpus import cpu_name, cpu_threads, default_threads, host_cpus, usable_cpus
-from .dtypes import SafeDtype, mps_fallback_enabled, safe_dtype, timing_note
-from .facts import Facts, GpuFact
-from .gpus import Device, find, parse_name, pick, synchronize, synchronizer
-from .machines import Machine, Row, machine, report
-from .memory import free_memory_bytes, total_memory_bytes
-from .reasons import NoGpu, Reason, decide, has_code_for, visible_devices_notice, why_no_gpu
+from labkit.devices.cpus import cpu_name, cpu_threads, default_threads, host_cpus, simd_bits, usable_cpus
+from labkit.devices.dtypes import SafeDtype, mps_fallback_enabled, safe_dtype, timing_note
+from labkit.devices.facts import Facts, GpuFact
+from labkit.devices.gpus import Device, find, parse_name, pick, synchronize, synchronizer
+from labkit.devices.machines import Machine, Row, machine, report
+from labkit.devices.memory import free_memory_bytes, total_memory_bytes
+from labkit.devices.reasons import NoGpu, Reason, decide, has_code_for, visible_devices_notice, why_no_gpu
 
 __all__ = [
     "Device",
@@ -31,6 +31,7 @@ __all__ = [
     "pick",
     "report",
     "safe_dtype",
+    "simd_bits",
     "synchronize",
     "synchronizer",
     "timing_note",

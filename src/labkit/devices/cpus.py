@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
-from . import cgroups
+from labkit.devices import cgroups
+from labkit.errors import InputError
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
@@ -50,7 +50,7 @@ def host_cpus() -> int:
 
 
 def default_threads() -> int:
-    """Return the threads that torch uses by itself, capped by the CPUs that this process may use.
+    """Return the threads that torch is set to use (by itself, unless you set it), capped by the usable CPUs.
 
     torch counts the cores it sees; in a container with a quota those can be hundreds too many.
     """
@@ -158,7 +158,7 @@ def _linux_name() -> str:
 
 def _arm_part(cpuinfo: str) -> str:
     codes = [re.search(rf"^CPU {label}\s*:\s*(\S+)", cpuinfo, flags=re.MULTILINE) for label in ("implementer", "part")]
-    return f"ARM CPU (implementer {codes[0][1]}, part {codes[1][1]})" if all(codes) else ""
+    return f"ARM core (implementer {codes[0][1]}, part {codes[1][1]})" if all(codes) else ""
 
 
 def _mac_name() -> str:
@@ -180,3 +180,19 @@ def _output(*command: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
+
+
+def simd_bits() -> int:
+    """Return the width in bits of the vector instructions that torch uses on this CPU.
+
+    Every 64-bit x86 (SSE2) and ARM (NEON) has 128 bits; wider ones are named in torch's own report.
+
+    >>> simd_bits() % 128
+    0
+    """
+    import torch
+
+    named = re.search(r"AVX512|AVX2|SVE(\d+)", torch.backends.cpu.get_cpu_capability())
+    if named is None:
+        return 128
+    return int(named[1]) if named[1] else {"AVX512": 512, "AVX2": 256}[named[0]]

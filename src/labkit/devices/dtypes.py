@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
+import reprlib
 import warnings
 from typing import Any, NamedTuple
 
-from ..errors import DeviceError, InputError
-from .gpus import find, parse_name
+from labkit.devices.gpus import find, parse_name
+from labkit.errors import DeviceError, InputError
 
 # Metal has no 64-bit floating point. https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf, 2.1
 _INSTEAD_ON_MPS = {"float64": "float32", "complex128": "complex64"}
@@ -68,7 +69,7 @@ def dtype_name(dtype: Any) -> str:
     name = name.removeprefix("torch.")
     if not isinstance(getattr(torch, name, None), torch.dtype):
         raise InputError(
-            f"dtype={given!r}", "this is no dtype that torch knows", f"Choose one of {', '.join(_COMMON)}."
+            f"dtype={reprlib.repr(given)}", "this is no dtype that torch knows", f"Choose one of {', '.join(_COMMON)}."
         )
     return str(getattr(torch, name)).removeprefix("torch.")
 

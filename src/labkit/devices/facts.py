@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .cpus import cpu_name
+from labkit.devices.cpus import cpu_name
 
 # CUDA reads the variable once, when it starts: a later change in the notebook has no effect on this process.
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
@@ -172,7 +172,7 @@ def _cuda_gpu(torch: Any, index: int) -> GpuFact:
     return GpuFact(
         kind="cuda",
         index=index,
-        name=properties.name if known else f"cuda:{index}",
+        name=(known and properties.name) or f"cuda:{index}",
         memory_bytes=properties.total_memory if known else None,
         capability=(properties.major, properties.minor) if known else None,
         error=probe(torch, f"cuda:{index}"),

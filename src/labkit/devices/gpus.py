@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DeviceError
-from .cpus import cpu_name, total_cpu_memory_bytes, usable_cpus
-from .facts import GpuFact, snapshot
-from .reasons import visible_devices_notice, why_no_gpu
+from labkit.devices.cpus import cpu_name, total_cpu_memory_bytes, usable_cpus
+from labkit.devices.facts import GpuFact, snapshot
+from labkit.devices.reasons import visible_devices_notice, why_no_gpu
+from labkit.errors import DeviceError, check_choice, check_positive
 
 if TYPE_CHECKING:
-    from ..hardware import Gpu
+    from labkit.hardware import Gpu
 
 _CHOICES = 'Choose one of "auto", "cpu", "cuda", "cuda:1" (a GPU by its number) or "mps".'
 
@@ -35,6 +35,10 @@ class Device:
     spec: Gpu | None = None
     cpus: int | None = None
     capability: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, ("cpu", "cuda", "mps"))
+        check_positive("index", self.index, zero_ok=True)
 
     @property
     def torch_name(self) -> str:
@@ -147,7 +151,7 @@ def _cpu() -> Device:
 
 
 def _device(gpu: GpuFact) -> Device:
-    from ..hardware import match
+    from labkit.hardware import match
 
     return Device(gpu.kind, gpu.index, gpu.name, gpu.memory_bytes, match(gpu.name), capability=gpu.capability)
 

@@ -11,15 +11,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from .. import units
-from ..errors import RecordError
-from . import cgroups
-from .cpus import affinity_cpus, cpu_name, default_threads, host_cpus, total_cpu_memory_bytes, usable_cpus
-from .dtypes import FALLBACK, mps_fallback_enabled
-from .facts import Facts, snapshot
-from .gpus import Device, find
-from .memory import free_memory_bytes, total_memory_bytes
-from .reasons import decode_cuda, visible_devices_notice, why_no_gpu
+from labkit import units
+from labkit.devices import cgroups
+from labkit.devices.cpus import (
+    affinity_cpus,
+    cpu_name,
+    default_threads,
+    host_cpus,
+    simd_bits,
+    total_cpu_memory_bytes,
+    usable_cpus,
+)
+from labkit.devices.dtypes import FALLBACK, mps_fallback_enabled
+from labkit.devices.facts import Facts, snapshot
+from labkit.devices.gpus import Device, find
+from labkit.devices.memory import free_memory_bytes, total_memory_bytes
+from labkit.devices.reasons import decode_cuda, visible_devices_notice, why_no_gpu
+from labkit.errors import InputError, RecordError
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,11 @@ class Machine:
     torch: str | None
     driver: str | None
     memory_bytes: int
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if not _fits(name, getattr(self, name)):
+                raise InputError(f"{name}={getattr(self, name)!r}", "a Machine cannot have that")
 
     @property
     def id(self) -> str:
@@ -61,11 +74,16 @@ class Machine:
         """Return the machine that `to_dict` wrote. Raises RecordError where a field is missing, odd or was changed."""
         if not isinstance(data, Mapping):
             raise RecordError(f"machine={data!r}", "a machine is an object with named fields", _DAMAGED)
-        fields = {name: data.get(name) for name in cls.__dataclass_fields__}
-        for name, value in fields.items():
-            if name not in data or not _fits(name, value):
-                raise RecordError(f"machine.{name}={value!r}", "this field is missing or of the wrong kind", _DAMAGED)
-        found = cls(**{**fields, "gpus": tuple(fields["gpus"])})
+        missing = [name for name in cls.__dataclass_fields__ if name not in data]
+        if missing:
+            raise RecordError(f"machine without {', '.join(missing)}", "a field is missing", _DAMAGED)
+        fields = {name: data[name] for name in cls.__dataclass_fields__}
+        if isinstance(fields["gpus"], list):  # JSON has no tuples
+            fields["gpus"] = tuple(fields["gpus"])
+        try:
+            found = cls(**fields)
+        except InputError as error:
+            raise RecordError(f"machine.{error.given}", error.problem, _DAMAGED) from None
         if data.get("id", found.id) != found.id:
             raise RecordError(f"machine.id={data['id']!r}", f"its fields give {found.id}", _DAMAGED)
         return found
@@ -78,8 +96,8 @@ def _fits(name: str, value: Any) -> bool:
     if name in ("cpus", "memory_bytes"):
         return isinstance(value, int) and not isinstance(value, bool) and value > 0
     if name == "gpus":
-        return isinstance(value, (list, tuple)) and all(isinstance(gpu, str) for gpu in value)
-    return isinstance(value, str) or (value is None and name in ("torch", "driver"))
+        return isinstance(value, tuple) and all(isinstance(gpu, str) for gpu in value)
+    return (isinstance(value, str) and value != "") or (value is None and name in ("torch", "driver"))
 
 
 class Row(NamedTuple):
@@ -147,12 +165,11 @@ def report() -> list[Row]:
 
 
 def _simd() -> str:
-    """Say how wide the vector instructions are that torch found."""
+    """Say how wide the vector instructions are that torch uses."""
     import torch
 
-    wide = {"AVX512": "512 bits: 16 float32 at once", "AVX2": "256 bits: 8 float32 at once"}
-    capability = torch.backends.cpu.get_cpu_capability()
-    return f"SIMD {capability}{f', {wide[capability]}' if capability in wide else ''}"
+    width = simd_bits()
+    return f"SIMD {torch.backends.cpu.get_cpu_capability()}, {width} bits: {width // 32} float32 at once"
 
 
 def _cpus_row() -> Row:

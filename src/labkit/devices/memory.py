@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cpus import free_cpu_memory_bytes, total_cpu_memory_bytes
-from .gpus import Device, parse_name, pick
+from labkit.devices.cpus import free_cpu_memory_bytes, total_cpu_memory_bytes
+from labkit.devices.gpus import Device, parse_name, pick
 
 
 def total_memory_bytes(device: Any = "cpu") -> int:

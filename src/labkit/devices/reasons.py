@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .facts import VISIBLE_DEVICES, Facts, GpuFact, snapshot
+from labkit.devices.facts import VISIBLE_DEVICES, Facts, GpuFact, snapshot
 
 # Oldest NVIDIA driver for each major version of CUDA, Linux and Windows alike:
 # https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
@@ -187,16 +187,19 @@ def _architecture(facts: Facts) -> NoGpu | None:
         return None
     gpu = lacking[0]
     major, minor = gpu.capability or (0, 0)
-    newest = max((_target(arch) for arch in facts.arch_list), default=(0, 0))
-    advice = (
-        "Install a newer PyTorch: this GPU is newer than the build."
-        if (major, minor) > newest
-        else "Install a build for an older CUDA (such as cu126) or an older PyTorch, which still contain it: "
-        "https://pytorch.org/get-started/previous-versions/."
-    )
+    targets = sorted(_target(arch) for arch in facts.arch_list)
+    if targets and (major, minor) > targets[-1]:
+        advice = "Install a newer PyTorch: this GPU is newer than the build."
+    elif targets and (major, minor) < targets[0]:
+        advice = (
+            "This GPU is older than the build: install one for an older CUDA (such as cu126) or an older PyTorch, "
+            "https://pytorch.org/get-started/previous-versions/."
+        )
+    else:
+        advice = f"Install a PyTorch build that has code for sm_{major}{minor}: {_INSTALL}."
     return NoGpu(
         Reason.ARCHITECTURE_NOT_IN_BUILD,
-        f"{gpu.name} has compute capability {major}.{minor}, and PyTorch {facts.torch_version} has no code for it, "
+        f"{gpu.name} has compute capability {major}.{minor}, and PyTorch {facts.torch_version} has no code for that, "
         f"only for {', '.join(facts.arch_list) or 'none'}. The probe says: {gpu.error}.",
         f"{advice} {_GO_ON}",
     )

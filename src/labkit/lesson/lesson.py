@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from labkit import checks, devices, hardware, widgets
 from labkit.claims import Verdict, all_claims, find_claim
-from labkit.errors import InputError
+from labkit.errors import DeviceError, InputError, check_choice
 from labkit.html import Html, escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS, LessonEntry, find_lesson
 from labkit.lesson.gpu_numbers import gpu_measurement, gpu_sweep
@@ -16,6 +17,8 @@ from labkit.lesson.records import LessonRecord, now
 from labkit.lesson.verdict_view import VerdictView
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
+from labkit.roofline import Roof
+from labkit.timing import measure
 
 T = TypeVar("T")
 
@@ -77,6 +80,52 @@ class Lesson:
         found = gpu_measurement(self.gpu, self.reference, make, **work)
         self.record(found)
         return found
+
+    def measure_dtypes(
+        self, make: Callable[[str, str], Callable[[], Any]], dtypes: Iterable[str], *, on: str, **work: Any
+    ) -> dict[str, Measurement]:
+        """Return a measurement of make(dtype, device)() for each dtype that the device has; name the others.
+
+        on is "cpu" or "gpu"; a GPU's numbers come from the best source there is.
+        """
+        check_choice("on", on, ("cpu", "gpu"))
+        found = {}
+        for dtype in dtypes:
+            try:
+                if on == "gpu":
+                    found[dtype] = self.gpu_measure(functools.partial(make, dtype), dtype=dtype, **work)
+                else:
+                    found[dtype] = measure(make(dtype, "cpu"), device="cpu", dtype=dtype, **work)
+            except (DeviceError, RuntimeError, TypeError, NotImplementedError) as problem:
+                reason = problem.problem if isinstance(problem, DeviceError) else str(problem).splitlines()[0]
+                print(f"{dtype} cannot be measured on this {on.upper()}: {reason}")
+        self.record(*found.values())
+        return found
+
+    def thread_counts(self) -> list[int]:
+        """Return the thread counts worth comparing here: 1, 2, 4, … up to the usable CPUs, these included."""
+        usable = devices.usable_cpus()
+        return sorted({usable, *(2**e for e in range(usable.bit_length()) if 2**e <= usable)})
+
+    def lanes(self) -> dict[str, Any]:
+        """Return the float32 lanes of this CPU and of the GPU, as the claim few-strong-cores takes them."""
+        spec = self.gpu.spec if self.gpu else self.reference
+        return {
+            "cpu_cores": devices.usable_cpus(),
+            "lanes_per_core": devices.simd_bits() // 32,
+            "gpu_lanes": spec.sms * spec.fp32_lanes if spec else None,
+            "source": "predicted",
+        }
+
+    def gpu_roof(self, dtype: str) -> Roof:
+        """Return the datasheet's roof of the GPU here, or else of the reference GPU: a prediction."""
+        return Roof.from_gpu((self.gpu and self.gpu.spec) or self.reference, dtype)
+
+    def gpu_memory(self) -> dict[str, float]:
+        """Return the memory in bytes of the GPU here, or else of each GPU in the catalogue, smallest first."""
+        if self.gpu:
+            return {self.gpu.name: self.gpu.memory_bytes}
+        return {gpu.key: gpu.memory_bytes for gpu in sorted(hardware.gpus(), key=lambda gpu: gpu.memory_bytes)}
 
     # --- the steps of a trial --------------------------------------------------------------------------------------
 

@@ -1,6 +1,8 @@
-"""Timing one function (measure), several against each other (compare), or one over many sizes (sweep)."""
+"""Timing one function (measure), several against each other (compare), one over many sizes (sweep), or one for long
+(sustain).
+"""
 
-from labkit.timing.measuring import compare, measure
+from labkit.timing.measuring import compare, measure, sustain
 from labkit.timing.sweeping import sweep
 
-__all__ = ["compare", "measure", "sweep"]
+__all__ = ["compare", "measure", "sustain", "sweep"]

@@ -1,4 +1,4 @@
-"""measure() and compare(): the time of one call, with its spread."""
+"""measure(), compare() and sustain(): the time of one call, with its spread."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import time
 import timeit
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
 
 from labkit import devices
 from labkit.devices.dtypes import dtype_name
@@ -30,6 +32,7 @@ PATIENCE = 5  # times the budget: after that, even fewer samples must do
 SHARE_OF_A_SAMPLE = 0.1  # of the time that a timing takes at least, unless reading the clock costs too much for that
 CLOCK_SHARE = 1e-3  # the most of a sample that reading the clock may take
 MOST_CALLS = 10**7  # in a sample: a clock that stands still must not keep us forever
+SUSTAINED_SAMPLE_S = 0.05
 
 
 def measure(
@@ -128,6 +131,40 @@ def compare(
     return tuple(functools.reduce(Measurement.merge, found[label]) for label in fns)
 
 
+def sustain(
+    fn: Callable[[], Any],
+    *,
+    device: Any,
+    duration_s: float,
+    label: str = "",
+    progress: bool = True,
+    clock: Clock = time.perf_counter,
+    **options: Any,
+) -> Measurement:
+    """Run fn() without a pause for duration_s seconds and return all samples in order, to see a machine grow slower.
+
+    A sample is as many calls as take about SUSTAINED_SAMPLE_S seconds. An interrupt keeps the samples so far. options
+    are those of measure; raises what measure raises.
+    """
+    check_positive("duration_s", duration_s, unit="seconds")
+    short = measure(fn, device=device, label=label, clock=clock, min_time_s=SUSTAINED_SAMPLE_S, **options)
+    calls = max(round(SUSTAINED_SAMPLE_S / short.median_s), 1)
+    ticker = Ticker(devices.pick(device), clock)
+    timer, times_s = timeit.Timer(fn, timer=ticker), []
+    bar = tqdm(total=round(duration_s), unit="s", desc=label or "sustained run", disable=not progress, leave=False)
+    with devices.cpu_threads(short.threads), bar:
+        try:
+            while sum(times_s) * calls < duration_s:
+                times_s.append(_at_least_one_ns(timer.timeit(calls) / calls))
+                bar.update(round(sum(times_s) * calls) - bar.n)
+        except KeyboardInterrupt:
+            if not times_s:
+                raise
+            print(f"Interrupted: {len(times_s)} samples were taken and are kept.")
+    device_times_s = ticker.device_times_s(len(times_s), calls)
+    return dataclasses.replace(short, times_s=times_s, device_times_s=device_times_s, calls_per_sample=calls)
+
+
 def _warm_up(fn: Callable[[], Any], target: devices.Device, ticker: Ticker) -> tuple[tuple[float, float], str | None]:
     start_s = ticker()
     result = fn()
@@ -187,8 +224,8 @@ def _at_least_one_ns(time_s: float) -> float:
 
 def _notes(target: devices.Device, cold: bool) -> tuple[str, ...]:
     notes = ["caches emptied before every call"] if cold else []
-    if target.kind == "mps" and devices.mps_fallback_enabled():
-        notes.append("contains CPU fallback: PYTORCH_ENABLE_MPS_FALLBACK is set")
+    if fallback := devices.timing_note(target):
+        notes.append(fallback)
     return tuple(notes)
 
 
