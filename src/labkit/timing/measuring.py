@@ -144,12 +144,15 @@ def sustain(
     """Run fn() without a pause for duration_s seconds and return all samples in order, to see a machine grow slower.
 
     A sample is as many calls as take about SUSTAINED_SAMPLE_S seconds. An interrupt keeps the samples so far. options
-    are those of measure; raises what measure raises.
+    are those of measure, but for cold, which would be a pause; raises what measure raises.
     """
     check_positive("duration_s", duration_s, unit="seconds")
+    if options.get("cold"):
+        raise InputError("cold=True", "emptying the caches is a pause, and a sustained run has none")
     short = measure(fn, device=device, label=label, clock=clock, min_time_s=SUSTAINED_SAMPLE_S, **options)
     calls = max(round(SUSTAINED_SAMPLE_S / short.median_s), 1)
-    ticker = Ticker(devices.pick(device), clock)
+    target = devices.pick(device)
+    ticker = Ticker(target, clock)
     timer, times_s = timeit.Timer(fn, timer=ticker), []
     bar = tqdm(total=round(duration_s), unit="s", desc=label or "sustained run", disable=not progress, leave=False)
     with devices.cpu_threads(short.threads), bar:
@@ -162,7 +165,8 @@ def sustain(
                 raise
             print(f"Interrupted: {len(times_s)} samples were taken and are kept.")
     device_times_s = ticker.device_times_s(len(times_s), calls)
-    return dataclasses.replace(short, times_s=times_s, device_times_s=device_times_s, calls_per_sample=calls)
+    found = dataclasses.replace(short, times_s=times_s, device_times_s=device_times_s, calls_per_sample=calls)
+    return dataclasses.replace(found, implausible=_above_stated_peak(found, target))
 
 
 def _warm_up(fn: Callable[[], Any], target: devices.Device, ticker: Ticker) -> tuple[tuple[float, float], str | None]:
