@@ -71,7 +71,8 @@ $(VENV)/test-ready: $(VENV)/lab-ready
 
 lab: $(VENV)/lab-ready  ## open the lessons in JupyterLab
 	@echo "Opening $(FIRST_LESSON) in JupyterLab; Ctrl-C twice in this window stops it"
-	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --ServerApp.log_level=WARN --LabApp.log_level=WARN \
+	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --ServerApp.log_level=ERROR --LabApp.log_level=ERROR \
+		--KernelManager.transport_encryption=auto \
 		--ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/$(FIRST_LESSON) \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_ARGS)
 

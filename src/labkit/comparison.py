@@ -96,7 +96,7 @@ def interval_s(measurement: Measurement) -> tuple[float, float]:
     """Return the range in seconds in which the median is believed: the quartiles, widened by a drift.
 
     A machine that slows down while it is being timed shows a narrow middle half around a moving centre. So the
-    quartiles are widened by the difference between the medians of the last and the first third of the samples. A lone
+    quartiles are widened by the ratio of the medians of the last and the first third of the samples. A lone
     sample shows no spread at all and is given the one that repeated runs on a shared machine were seen to have.
     """
     low, high = measurement.quartiles_s
@@ -106,8 +106,9 @@ def interval_s(measurement: Measurement) -> tuple[float, float]:
     if third < 2:
         return low, high
     first, last = measurement.times_s[:third], measurement.times_s[-third:]
-    drift_s = abs(statistics.median(last) - statistics.median(first))
-    return max(low - drift_s, 1e-12), high + drift_s
+    drift = statistics.median(last) / statistics.median(first)
+    drift = max(drift, 1 / drift)
+    return low / drift, high * drift
 
 
 def speedup(baseline: Measurement, new: Measurement) -> Speedup:

@@ -83,6 +83,15 @@ def format_bytes(n_bytes: float, *, binary: bool = False) -> str:
     return _format("n_bytes", n_bytes, _BYTES_BINARY if binary else _BYTES)
 
 
+def format_memory(n_bytes: float) -> str:
+    """Return a capacity in powers of two, as memory comes: a card of "16 GB" has 16 GiB.
+
+    >>> format_memory(2**34)
+    '16 GiB'
+    """
+    return format_bytes(n_bytes, binary=True)
+
+
 def format_flop(flop: float) -> str:
     """Return an amount of floating-point work as text; InputError as format_s.
 

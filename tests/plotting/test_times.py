@@ -7,7 +7,7 @@ from labkit.plotting import plot_throughput, plot_times
 
 from .conftest import legend_of, measurement, series_of, sweep
 
-CUBIC = {10: [1e-6, 2e-6, 3e-6, 4e-6, 5e-6], 100: [1e-3] * 5, 1000: [1.0] * 5}
+CUBIC = {10: [1e-6, 2e-6, 3e-6, 4e-6, 1e-5], 100: [1e-3] * 5, 1000: [1.0] * 5}
 
 
 def test_medians_are_drawn_with_the_quartiles_as_a_band_on_logarithmic_axes():
@@ -17,7 +17,7 @@ def test_medians_are_drawn_with_the_quartiles_as_a_band_on_logarithmic_axes():
     assert list(line.get_ydata()) == [3e-6, 1e-3, 1.0]
     (band,) = ax.collections
     corners = band.get_paths()[0].vertices
-    assert {y for x, y in corners if x == 10} == {2e-6, 4e-6}  # the quartiles of 1, 2, 3, 4, 5
+    assert {y for x, y in corners if x == 10} == {2e-6, 4e-6}  # the quartiles of 1, 2, 3, 4, 10
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert ax.get_xlabel() == "n" and "time per call" in ax.get_ylabel()
 
@@ -102,7 +102,7 @@ def test_implausible_points_are_left_out_and_counted():
     bad = Point(value=2, measurement=measurement([1e-9], flop=1e9, implausible="above the stated peak"))
     ax = plot_throughput(Sweep(label="mm", parameter="n", points=[good, bad]))
     assert list(series_of(ax)[0].get_xdata()) == [1]
-    assert legend_of(ax)[0].endswith("1 implausible point left out")
+    assert legend_of(ax)[0].endswith("1 point left out (implausible)")
 
 
 def test_drawing_into_given_axes_goes_on_with_the_next_colour():
@@ -132,3 +132,19 @@ def test_drawing_into_given_axes_goes_on_with_the_next_colour():
 def test_nonsense_is_refused_in_a_students_words(draw, said):
     with pytest.raises(InputError, match=said.replace("(", r"\(")):
         draw()
+
+
+@pytest.mark.parametrize(
+    ("times", "ticks"),
+    [
+        ((1e-6, 1e-3), ["1 µs", "10 µs", "100 µs", "1 ms"]),
+        ((1e-3, 7200), ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "1 min", "10 min", "1 h"]),
+        ((100, 2000), ["2 min", "5 min", "10 min", "20 min", "30 min"]),
+        ((60, 600_000), ["1 min", "10 min", "1 h", "10 h", "1 day"]),
+    ],
+)
+def test_long_times_are_told_in_minutes_hours_and_days(times, ticks):
+    ax = plot_times(sweep({1: [times[0]], 2: [times[1]]}))
+    low, high = times
+    shown = [ax.yaxis.get_major_formatter()(tick) for tick in ax.get_yticks() if low <= tick <= high]
+    assert shown == ticks

@@ -277,3 +277,12 @@ def set_up_without_number(notebook: Notebook) -> str:
     """Return the set-up cell with the lesson's number taken out, so that lessons can be compared."""
     setup = notebook.cells("code", "setup")
     return source_of(setup[0]).replace(f'"{notebook.number}"', '"NN"') if setup else ""
+
+
+def claims_called(cell: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return ("predict" or "verdict", claim id) of each such call in a code cell, in order.
+
+    >>> claims_called({"source": 'lesson.predict(\\n    "small-data", "From where on?", lo=1)'})
+    [('predict', 'small-data')]
+    """
+    return re.findall(r"\blesson\.(predict|verdict)\(\s*[\"']([\w-]+)[\"']", source_of(cell))

@@ -8,7 +8,7 @@ from labkit.claims.verdicts import DEPENDS, REFUTED, UPHELD, Verdict, claim, nee
 from labkit.comparison import Crossover, Speedup, crossover, speedup
 from labkit.errors import check_positive
 from labkit.measurement import Measurement, Sweep
-from labkit.units import format_bytes, format_bytes_per_s, format_count, format_ratio, format_s
+from labkit.units import format_bytes_per_s, format_count, format_memory, format_ratio, format_s
 
 MANY_PASSES = 1000  # data that is used this often has paid for its way to the GPU in nearly every real program
 
@@ -82,17 +82,17 @@ def high_bandwidth(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
 
 
 @claim("cpu-more-memory", "A CPU usually has more memory than a GPU.", "01")
-def cpu_more_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
+def cpu_moreformat_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
     """Decide by the capacities of this machine and of every GPU it is compared with."""
     check_positive("cpu_bytes", cpu_bytes)
     if not gpu_bytes:
-        return needs_gpu(f"This machine has {format_bytes(cpu_bytes)}; there is no GPU to compare with.")
+        return needs_gpu(f"This machine has {format_memory(cpu_bytes)}; there is no GPU to compare with.")
     smaller = sorted((size, name) for name, size in gpu_bytes.items() if size < cpu_bytes)
     larger = sorted((size, name) for name, size in gpu_bytes.items() if size >= cpu_bytes)
-    sentence = f"This machine has {format_bytes(cpu_bytes)}; {len(smaller)} of {len(gpu_bytes)} GPUs have less."
+    sentence = f"This machine has {format_memory(cpu_bytes)}; {len(smaller)} of {len(gpu_bytes)} GPUs have less."
     if smaller and larger:
         (size, name), (next_size, next_name) = smaller[-1], larger[0]
-        flips = f"It flips between {name} ({format_bytes(size)}) and {next_name} ({format_bytes(next_size)})."
+        flips = f"It flips between {name} ({format_memory(size)}) and {next_name} ({format_memory(next_size)})."
         return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, source=source)
     return Verdict(outcome=UPHELD if smaller else REFUTED, sentence=sentence, source=source)
 
@@ -122,7 +122,7 @@ def feeding_costs(
 
 
 @claim("unified-memory", "CPU and GPU on one chip are the future, since nothing must be carried.", "01", "07")
-def unified_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
+def unifiedformat_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
     """Decide by the share of the time that a separate memory costs, and where it falls below one half."""
     if gpu is None or transfer is None:
         return needs_gpu("There is no GPU to carry data to.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from labkit.lesson.records import LessonRecord, now
 from labkit.lesson.verdict_view import VerdictView
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
+from labkit.recordings import has_recordings
 from labkit.roofline import Roof
 from labkit.timing import measure
 
@@ -58,7 +60,8 @@ class Lesson:
 
     @property
     def _stand_in(self) -> str:
-        return f"recorded where there is a recording, else predicted for the {self.reference.key}"
+        predicted = f"predicted for the {self.reference.key}"
+        return f"recorded where there is a recording, else {predicted}" if has_recordings() else predicted
 
     # --- sizes and devices ---------------------------------------------------------------------------------------
 
@@ -142,7 +145,6 @@ class Lesson:
     ) -> Any:
         """Ask for the student's prediction on a claim: one of options, or a number between lo and hi; and record it."""
         find_claim(claim_id)
-        committed = self.results.predictions.get(claim_id, {}).get("value")
 
         def commit(value: Any) -> None:
             text = unit(value) if unit and not isinstance(value, str) else str(value)
@@ -152,10 +154,12 @@ class Lesson:
                 self._views[claim_id].refresh()
 
         if options is not None:
+            committed = self._committed(claim_id, lambda value: value in options)
             return widgets.ask_choice(question, options, commit, committed=committed)
         if lo is None or hi is None:
             advice = "Give options=[…], or lo=… and hi=…."
             raise InputError(f"predict({claim_id!r})", "a prediction is a choice or a number in a range", advice)
+        committed = self._committed(claim_id, lambda value: not isinstance(value, str) and lo <= value <= hi)
         return widgets.ask_number(question, lo, hi, commit, unit=unit, log=log, committed=committed)
 
     def verdict(self, claim_id: str, *, figure: Any = None, **evidence: Any) -> VerdictView:
@@ -220,6 +224,13 @@ class Lesson:
         return table(rows, head=("lesson", "question", "minutes here", "GPU numbers (CPU numbers are always measured)"))
 
     # --------------------------------------------------------------------------------------------------------------
+
+    def _committed(self, claim_id: str, offered: Callable[[Any], bool]) -> widgets.Commitment | None:
+        """Return what was committed earlier, unless the question no longer offers it."""
+        earlier = self.results.predictions.get(claim_id)
+        if earlier is None or not offered(earlier["value"]):
+            return None
+        return widgets.Commitment(earlier["value"], datetime.datetime.fromisoformat(earlier["at"]))
 
     def _remember(self, item: Sweep | Measurement) -> None:
         name = f"{item.label} over {item.parameter}" if isinstance(item, Sweep) else str(item.task)

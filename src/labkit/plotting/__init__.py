@@ -1,10 +1,17 @@
-"""Figures: each plot function takes data and ax=None and returns the Axes; show() displays them in a notebook."""
+"""Figures: each plot function takes data and ax=None and returns the Axes; show() displays them in a notebook.
+
+A figure is made without pyplot, so that no backend is set, none stays open, and rcParams stay as they are.
+"""
 
 from labkit.plotting.bars import plot_bars, plot_values
 from labkit.plotting.fonts import font_for
 from labkit.plotting.lines import plot_lines
+from labkit.plotting.ratios import plot_scaling, plot_speedup
+from labkit.plotting.roofline import plot_roofline
 from labkit.plotting.samples import plot_samples
 from labkit.plotting.show import alt_text, show, to_html, to_png
+from labkit.plotting.sustained import plot_over_time
+from labkit.plotting.teams import plot_teams
 from labkit.plotting.times import plot_throughput, plot_times
 
 __all__ = [
@@ -12,7 +19,12 @@ __all__ = [
     "font_for",
     "plot_bars",
     "plot_lines",
+    "plot_over_time",
+    "plot_roofline",
     "plot_samples",
+    "plot_scaling",
+    "plot_speedup",
+    "plot_teams",
     "plot_throughput",
     "plot_times",
     "plot_values",

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_choice
 from labkit.measurement import Measurement
-from labkit.plotting.inputs import RATES, labelled_rows, measurements_of, rate_of
+from labkit.plotting.inputs import RATES, labelled_rows, measurements_of, rate_of, spread_in_words
 from labkit.plotting.style import GUIDE, HATCHES, SMALL, SOURCE_COLOURS, WIDTH_IN, axes_for, finish, is_own
 from labkit.plotting.ticks import Formatter, even_axis, log_axis, tick_s
 from labkit.units import format_ratio, format_s
@@ -68,7 +68,8 @@ def plot_bars(
     _draw(ax, bars, tick_s if value == "time" else formatter, log=log, origin=1 if is_ratio else None)
     if is_ratio:
         ax.axvline(1, color=GUIDE, linewidth=1.2, zorder=3)
-    ax.set_xlabel(textwrap.fill(f"{x_label} (whiskers: {'range' if is_ratio else 'middle half'})", 60))
+    spread = "(whiskers: range)" if is_ratio else spread_in_words("whiskers", [m.source for m in checked])
+    ax.set_xlabel(textwrap.fill(f"{x_label} {spread}", 60))
     return finish(ax, title=title, legend=False, grid="x")
 
 

@@ -64,7 +64,11 @@ def use_installed_fonts(ax: Axes) -> None:
     """Give every text of ax a font that is installed and has its characters, or replace what none has."""
     if not _resolves_silently():
         ax.tick_params(labelfontfamily=base_family())
-    for text in ax.findobj(Text):
+    # Not findobj: it would make every minor tick of the axes, only to look for texts there.
+    own = [child for child in ax.get_children() if isinstance(child, Text)]
+    legend = ax.get_legend().get_texts() if ax.get_legend() else []
+    ticks = [*ax.xaxis.get_majorticklabels(), *ax.yaxis.get_majorticklabels()]
+    for text in (*own, ax.xaxis.label, ax.yaxis.label, *legend, *ticks):
         _draw_with_installed(text)
 
 

@@ -49,6 +49,19 @@ def measurements_of(given: Iterable[Any]) -> tuple[Measurement, ...]:
     return all_of(Measurement, given, "Pass one or more results of measure(…).")
 
 
+def spread_in_words(kind: str, sources: Iterable[str]) -> str:
+    """Return what a band or whisker reaches over: samples have a middle half, a prediction has a range.
+
+    >>> spread_in_words("band", ["measured", "predicted"])
+    '(band: middle half; predicted: range)'
+    """
+    found = set(sources)
+    parts = [f"{kind}: middle half"] if found != {"predicted"} else []
+    if "predicted" in found:
+        parts.append("predicted: range" if parts else f"{kind}: range of the prediction")
+    return f"({'; '.join(parts)})"
+
+
 def rate_of(measurement: Measurement, quantity: str) -> float | None:
     """Return the rate in quantity's unit per second, or None where the time is implausible.
 

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import blended_transform_factory
 
-from labkit.plotting.style import GUIDE, GUIDE_LINE, SERIES, SMALL
-from labkit.plotting.ticks import POINTS_PER_CHARACTER
+from labkit.plotting.style import GUIDE, GUIDE_LINE, POINTS_PER_CHARACTER, SERIES, SMALL
 
 HEIGHT_POINTS = 14  # of one line of text with the space around it
 TOUCH = 1e-6  # a line that only touches a word does not run through it
@@ -44,8 +43,8 @@ def label_beside_line(ax: Axes, y: float, text: str) -> None:
         va="top" if below else "bottom",
         fontsize=SMALL,
         color=GUIDE,
-        path_effects=[withStroke(linewidth=3, foreground="white")],
-        zorder=5,
+        path_effects=[withStroke(linewidth=2, foreground="white")],
+        zorder=2.5,
     )
 
 

@@ -1,9 +1,10 @@
-"""Every sample in the order of time: what a single number hides, and what a long run does to a machine."""
+"""Every sample in the order of time: what a single number hides."""
 
 from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from labkit.errors import InputError
 from labkit.measurement import Measurement
 from labkit.plotting.inputs import measurements_of
 from labkit.plotting.style import GUIDE_LINE, MARK, SERIES, axes_for, finish, line_style, next_index
@@ -18,7 +19,7 @@ def plot_samples(*measurements: Measurement, ax: Axes | None = None, title: str 
     """Draw every sample as a dot in the order of time, with the median as a line and the middle half as a band.
 
     The first call is a star and other warm-up calls are hollow, left of sample 1: they are no part of the median.
-    Raises InputError for nothing or for anything but measurements.
+    Raises InputError for nothing, for anything but measurements, and for a prediction, which has no samples.
 
     >>> from labkit.measurement import Task
     >>> ax = plot_samples(Measurement(task=Task(label="add"), times_s=[3e-6, 1e-6, 2e-6], warm_up_s=[9e-6]))
@@ -26,6 +27,10 @@ def plot_samples(*measurements: Measurement, ax: Axes | None = None, title: str 
     ['add, cpu (measured): median 2 µs, first call 9 µs']
     """
     checked = measurements_of(measurements)
+    for measurement in checked:
+        if measurement.source == "predicted":
+            advice = "Draw its range with plot_bars or plot_times."
+            raise InputError(measurement.legend, "a prediction has a range, but no samples", advice)
     ax = axes_for(ax)
     for measurement in checked:
         _draw_samples(ax, measurement)
@@ -46,7 +51,14 @@ def _draw_samples(ax: Axes, measurement: Measurement) -> None:
         label += f", first call {format_s(measurement.first_s)}"
     size = 5.0 if len(times_s) <= 60 else 3.0
     ax.axhspan(*measurement.quartiles_s, color=colour, alpha=0.15, linewidth=0)
-    ax.axhline(median_s, color=colour, linestyle=style["linestyle"], linewidth=1.6, label="_median", gid=GUIDE_LINE)
+    ax.axhline(
+        median_s,
+        color=colour,
+        linestyle=style["linestyle"],
+        linewidth=1.6,
+        label=f"_median {format_s(median_s)}",
+        gid=GUIDE_LINE,
+    )
     dots = {"linestyle": "", "markersize": size, "color": colour, "alpha": 0.8, "zorder": 3}
     dots["markerfacecolor"] = style.get("markerfacecolor", colour)
     ax.plot(range(1, len(times_s) + 1), times_s, marker=marker, label=label, gid=SERIES, **dots)

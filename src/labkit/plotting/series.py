@@ -16,7 +16,12 @@ TOP, ROW = 0.96, 0.065  # as shares of the axes' height: the first row of crosse
 
 
 def draw_sweep(
-    ax: Axes, sweep: Sweep, band_of: Callable[[Measurement], Band | None], *, label: str = "", source: str = ""
+    ax: Axes,
+    sweep: Sweep,
+    band_of: Callable[[Measurement], Band | None],
+    *,
+    label: str = "",
+    source: str = "",
 ) -> None:
     """Draw one series of ax from the points of sweep; band_of gives value, low and high, or None to leave it out."""
     bands = [(point.value, band_of(point.measurement)) for point in sweep.points if point.measurement]
@@ -24,7 +29,7 @@ def draw_sweep(
     left_out = len(bands) - len(rows)
     label = (label or sweep.legend) + (", interrupted" if not sweep.complete else "")
     if left_out:
-        label += f", {left_out} implausible point{'s' if left_out > 1 else ''} left out"
+        label += f", {left_out} point{'s' if left_out > 1 else ''} left out (implausible)"
     style = line_style(next_index(ax), source or sweep.source)
     xs, ys, lows, highs = zip(*rows, strict=True) if rows else ((), (), (), ())
     draw_line(ax, xs, ys, label, style)

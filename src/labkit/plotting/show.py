@@ -7,13 +7,15 @@ import html
 import io
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
 
 from labkit.errors import InputError
 from labkit.plotting.fonts import use_installed_fonts
-from labkit.plotting.style import GUIDE_LINE, MARK, SERIES
+from labkit.plotting.style import GUIDE_LINE, MARK, POINT, SERIES
 
 WIDTH_PX = 700
 DENSITY = 2  # screens with twice the usual density show every pixel
@@ -33,7 +35,10 @@ def alt_text(ax: Axes) -> str:
     if bars:
         parts = [f"Bar chart of {ax.get_xlabel()}", *(bar.get_label() for bar in bars)]
     else:
-        parts = [f"Chart of {ax.get_ylabel()} against {ax.get_xlabel()}", *map(_series_in_words, _lines(ax, SERIES))]
+        parts = [
+            f"Chart of {ax.get_ylabel()} against {ax.get_xlabel()}",
+            *map(_series_in_words, _lines(ax, SERIES) + _lines(ax, POINT)),
+        ]
     guides = [line.get_label().removeprefix("_") for line in _lines(ax, GUIDE_LINE)]
     if guides:
         parts.append(f"For comparison: {'; '.join(guides)}")
@@ -42,7 +47,8 @@ def alt_text(ax: Axes) -> str:
         places = [text for text in map(x_text, line.get_xdata()) if text]
         if places:
             parts.append(f"{line.get_label().removeprefix('_')} at {', '.join(places)}")
-    return " ".join(f"{part.strip().rstrip('.')}." for part in ([title] if title else []) + parts)
+    parts = [title, *parts] if title else parts
+    return " ".join(part.replace("\n", " ") + ("" if part.endswith(("?", "!", ".")) else ".") for part in parts)
 
 
 def to_png(ax: Axes) -> bytes:
@@ -53,19 +59,26 @@ def to_png(ax: Axes) -> bytes:
     figure = ax.figure.canvas.figure
     for each in figure.axes:
         use_installed_fonts(each)
-    raw = io.BytesIO()
-    colour = figure.get_facecolor()
-    opaque = colour if colour[3] == 1 else "white"
-    canvas_before = figure.canvas
-    FigureCanvasAgg(figure)  # whatever the reader's backend is: this one needs no screen
-    try:
-        figure.savefig(raw, format="png", dpi=DENSITY * WIDTH_PX / figure.get_figwidth(), facecolor=opaque)
-    finally:
-        figure.set_canvas(canvas_before)
+    picture = Image.fromarray(_pixels(figure), "RGBA")
+    page = Image.new("RGBA", picture.size, "white")  # shows through where the figure is transparent
+    page.alpha_composite(picture)
     small = io.BytesIO()
-    picture = Image.open(raw).convert("RGB")
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+    few = page.convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(small, format="png", optimize=True)
     return small.getvalue()
+
+
+def _pixels(figure: Figure) -> np.ndarray:
+    """Return the figure drawn WIDTH_PX times DENSITY wide, whatever backend the reader has; it is left as it was."""
+    canvas_before, dpi_before = figure.canvas, figure.dpi
+    try:
+        figure.dpi = DENSITY * WIDTH_PX / figure.get_figwidth()
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        return np.array(canvas.buffer_rgba())
+    finally:
+        figure.dpi = dpi_before
+        figure.set_canvas(canvas_before)
 
 
 def to_html(ax: Axes, *, alt: str | None = None) -> str:

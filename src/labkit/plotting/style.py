@@ -26,7 +26,9 @@ LINES = {"measured": "-", "recorded": "--", "predicted": ":"}
 HATCHES = {"measured": "", "recorded": "///", "predicted": "..."}
 SOURCE_COLOURS = {"measured": PALETTE[0], "recorded": PALETTE[2], "predicted": PALETTE[4]}
 
-SERIES, GUIDE_LINE, MARK, OWN_FIGURE = "labkit-series", "labkit-guide", "labkit-mark", "labkit-figure"
+# What an artist is to us, kept in its gid: a series, one point of its own, a line to compare with, a mark at the edge.
+SERIES, POINT, GUIDE_LINE, MARK = "labkit-series", "labkit-point", "labkit-guide", "labkit-mark"
+OWN_FIGURE = "labkit-figure"
 
 WIDTH_IN = 7.0
 HEIGHT_IN = 4.0
@@ -35,6 +37,8 @@ LEGEND_ROW_IN = 0.21
 LEGEND_BELOW_IN = 0.5  # tick labels and the axis label stand between the axes and the legend
 WIDEST_ENTRY = 100  # characters of a legend entry that fit beside its handle
 WIDEST_OF_TWO = 42
+WIDEST_Y_LABEL = 46
+POINTS_PER_CHARACTER = 5.0  # of small text, ticks included
 
 
 def axes_for(ax: Any, *, height_in: float = HEIGHT_IN) -> Axes:
@@ -92,19 +96,24 @@ def is_own(ax: Axes) -> bool:
     return ax.figure.get_gid() == OWN_FIGURE
 
 
+def label_y(ax: Axes, text: str) -> None:
+    """Name the y axis, in two lines where one would be longer than the axis."""
+    ax.set_ylabel(text if len(text) <= WIDEST_Y_LABEL else text.replace(" (", "\n(", 1))
+
+
 def _draw_legend(ax: Axes) -> None:
-    """Put the legend under the axes, where it hides nothing, or into a free corner of axes that the caller owns."""
+    """Put the legend under the axes, where it hides nothing, or into a free corner if the caller's layout is fixed."""
     handles, labels = ax.get_legend_handles_labels()
     if not handles:
         return
-    if not is_own(ax):
+    if ax.figure.canvas.figure.get_layout_engine() is None:
         ax.legend(handles, [textwrap.fill(label, 45) for label in labels], fontsize=SMALL, loc="best")
         return
-    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= WIDEST_OF_TWO else 1
-    labels = [textwrap.fill(label, WIDEST_ENTRY) for label in labels]
-    rows = -(-len(labels) // 2) if columns == 2 else sum(label.count("\n") + 1 for label in labels)
+    own = is_own(ax)
+    widest = WIDEST_ENTRY if own else int(ax.get_window_extent().width * 72 / ax.figure.dpi / POINTS_PER_CHARACTER) - 6
+    columns = 2 if own and len(labels) > 1 and max(map(len, labels)) <= WIDEST_OF_TWO else 1
+    labels = [textwrap.fill(label, max(widest, 20)) for label in labels]
     depth = ScaledTranslation(0, -LEGEND_BELOW_IN, ax.figure.dpi_scale_trans)
-    below = blended_transform_factory(ax.figure.transFigure, ax.transAxes + depth)
     ax.legend(
         handles,
         labels,
@@ -112,9 +121,11 @@ def _draw_legend(ax: Axes) -> None:
         fontsize=SMALL,
         frameon=False,
         loc="upper left",
-        bbox_to_anchor=(0.01, 0),
-        bbox_transform=below,
+        bbox_to_anchor=(0.01 if own else 0, 0),
+        bbox_transform=blended_transform_factory(ax.figure.transFigure if own else ax.transAxes, ax.transAxes + depth),
         borderaxespad=0,
         handlelength=3.2,
     )
-    ax.figure.set_size_inches(WIDTH_IN, HEIGHT_IN + rows * LEGEND_ROW_IN)
+    if own:
+        rows = -(-len(labels) // 2) if columns == 2 else sum(label.count("\n") + 1 for label in labels)
+        ax.figure.set_size_inches(WIDTH_IN, HEIGHT_IN + rows * LEGEND_ROW_IN)

@@ -10,14 +10,21 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from labkit.errors import InputError
-from labkit.plotting.style import MARK, SERIES
+from labkit.plotting.style import MARK, POINTS_PER_CHARACTER, SERIES
 from labkit.units import format_bytes, format_count, format_s
 
 Formatter = Callable[[float], str]
 
 FEWEST_TICKS, MOST_TICKS = 3, 9
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+COARSE_S = [float(f"1e{exponent}") for exponent in range(-12, 2)]
+COARSE_LONG_S = (
+    [n * MINUTE_S for n in (1, 10)] + [n * HOUR_S for n in (1, 10)] + [n * DAY_S for n in (1, 10, 100, 1000)]
+)
+FINE_S = [float(f"{step}e{exponent}") for exponent in range(-12, 2) for step in (1, 2, 5)][:-1]
+FINE_LONG_S = [n * MINUTE_S for n in (1, 2, 5, 10, 20, 30)] + [n * HOUR_S for n in (1, 2, 5, 10)]
+FINE_LONG_S += [n * DAY_S for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)]
 EVEN_STEPS = [1, 2, 2.5, 5, 10]
-POINTS_PER_CHARACTER = 5.0  # of a tick label
 
 
 class ReadableLogLocator(ticker.LogLocator):
@@ -57,6 +64,25 @@ class ReadableLogLocator(ticker.LogLocator):
         return super().nonsingular(vmin, vmax)
 
 
+class LogTimeLocator(ReadableLogLocator):
+    """Ticks in seconds: decades below a minute, then round numbers of minutes, hours and days.
+
+    >>> [tick_s(tick) for tick in LogTimeLocator().tick_values(20, 500_000)]
+    ['1 min', '10 min', '1 h', '10 h', '1 day']
+    """
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        """Return the ticks between vmin and vmax, both in seconds."""
+        low, high = sorted((vmin, vmax))
+        if high < 120:
+            return super().tick_values(low, high)
+        for seconds, longer in ((COARSE_S, COARSE_LONG_S), (FINE_S, FINE_LONG_S)):
+            ticks = [tick for tick in (*seconds, *longer) if low <= tick <= high]
+            if len(ticks) >= FEWEST_TICKS:
+                return ticks[:: -(-len(ticks) // self.most_ticks)]
+        return super().tick_values(low, high)
+
+
 class EvenTimeLocator(ticker.MaxNLocator):
     """Even steps in the unit that format_s writes: whole minutes, not multiples of 100 s.
 
@@ -86,8 +112,9 @@ def log_axis(ax: Axes, which: str, formatter: Formatter, *, most_ticks: int = MO
     """Make the x or the y axis of ax logarithmic with labelled decades, written by formatter."""
     ax.set(**{f"{which}scale": "log"})
     axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(ReadableLogLocator(most_ticks))
-    axis.set_major_formatter(tick_formatter(formatter))
+    is_time = formatter in (format_s, tick_s)
+    axis.set_major_locator((LogTimeLocator if is_time else ReadableLogLocator)(most_ticks))
+    axis.set_major_formatter(tick_formatter(tick_s if is_time else formatter))
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
@@ -101,12 +128,16 @@ def even_axis(ax: Axes, which: str, formatter: Formatter, *, most_ticks: int = 7
 
 
 def tick_s(seconds: float) -> str:
-    """Return a tick of a time axis: as format_s, but decades of seconds stay seconds.
+    """Return a tick of a logarithmic time axis: whole minutes, hours and days as such, all else as format_s.
 
-    >>> tick_s(1e-5), tick_s(1000.0)
-    ('10 µs', '1,000 s')
+    >>> tick_s(1e-5), tick_s(60.0), tick_s(36000.0), tick_s(86400.0)
+    ('10 µs', '1 min', '10 h', '1 day')
     """
-    return f"{seconds:,.0f} s" if seconds >= 1000 else format_s(seconds)
+    for unit_s, name in ((86400, "day"), (3600, "h"), (60, "min")):
+        if seconds >= unit_s and seconds % unit_s == 0:
+            count = int(seconds // unit_s)
+            return f"{count:,} {name}{'s' if name == 'day' and count > 1 else ''}"
+    return format_s(seconds)
 
 
 def parameter_formatter(parameter: str) -> Formatter:

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 
 from labkit.errors import check_choice, check_positive
 from labkit.measurement import Measurement, Sweep
-from labkit.plotting.inputs import RATES, labelled_rows, rate_of, sweeps_of
+from labkit.plotting.inputs import RATES, labelled_rows, rate_of, spread_in_words, sweeps_of
 from labkit.plotting.labels import label_beside_line
 from labkit.plotting.series import Band, data_range, draw_guide, draw_sweep
-from labkit.plotting.style import GUIDE, GUIDE_LINE, LINES, axes_for, finish
+from labkit.plotting.style import GUIDE, GUIDE_LINE, LINES, axes_for, finish, label_y
 from labkit.plotting.ticks import Formatter, log_axis, parameter_formatter, tick_s, tick_values_of_series
 from labkit.units import format_count
 
@@ -39,7 +39,7 @@ def plot_times(
     for sweep in checked:
         draw_sweep(ax, sweep, _time_band)
     label_parameter(ax, checked[0].parameter, x_label)
-    ax.set_ylabel("time per call (band: middle half)")
+    label_y(ax, f"time per call {spread_in_words('band', [sweep.source for sweep in checked])}")
     if slope is not None and any(sweep.measurements for sweep in checked):
         _draw_slope(ax, slope, checked)
     return finish(ax, title=title)
@@ -77,7 +77,7 @@ def plot_throughput(
     for sweep in checked:
         draw_sweep(ax, sweep, lambda measurement: _rate_band(measurement, quantity))
     label_parameter(ax, checked[0].parameter, x_label)
-    ax.set_ylabel(f"{unit} (band: middle half)")
+    label_y(ax, f"{unit} {spread_in_words('band', [sweep.source for sweep in checked])}")
     _draw_peaks(ax, rows, formatter)
     return finish(ax, title=title)
 

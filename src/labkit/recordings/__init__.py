@@ -18,12 +18,14 @@ from labkit.measurement import Measurement, Sweep
 FOLDER = Path(__file__).parent
 
 
-def find_recorded(label: str, *, parameter: str | None = None, folder: Path = FOLDER) -> Sweep | Measurement | None:
+def find_recorded(
+    label: str, *, parameter: str | None = None, folder: Path | None = None
+) -> Sweep | Measurement | None:
     """Return the recorded GPU sweep (or, without a parameter, measurement) of that label, or None if there is none.
 
     Files are read in the order of their names and the first match is taken. Raises RecordError for a damaged file.
     """
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted((folder or FOLDER).glob("*.json")):
         record = read_json(path)
         for found in _gpu_entries(record, path):
             if isinstance(found, Sweep) and found.label == label and found.parameter == parameter:
@@ -31,6 +33,11 @@ def find_recorded(label: str, *, parameter: str | None = None, folder: Path = FO
             if isinstance(found, Measurement) and parameter is None and found.task.label == label:
                 return _as_recorded(found, _origin(record, path))
     return None
+
+
+def has_recordings(folder: Path | None = None) -> bool:
+    """Say whether any record file is shipped."""
+    return any((folder or FOLDER).glob("*.json"))
 
 
 def load_entry(entry: Mapping[str, Any]) -> Sweep | Measurement:

@@ -32,7 +32,7 @@ PATIENCE = 5  # times the budget: after that, even fewer samples must do
 SHARE_OF_A_SAMPLE = 0.1  # of the time that a timing takes at least, unless reading the clock costs too much for that
 CLOCK_SHARE = 1e-3  # the most of a sample that reading the clock may take
 MOST_CALLS = 10**7  # in a sample: a clock that stands still must not keep us forever
-SUSTAINED_SAMPLE_S = 0.05
+FEWEST_SUSTAINED = 30
 
 
 def measure(
@@ -143,21 +143,23 @@ def sustain(
 ) -> Measurement:
     """Run fn() without a pause for duration_s seconds and return all samples in order, to see a machine grow slower.
 
-    A sample is as many calls as take about SUSTAINED_SAMPLE_S seconds. An interrupt keeps the samples so far. options
-    are those of measure, but for cold, which would be a pause; raises what measure raises.
+    A sample is as many calls as take about a hundredth of the run; on a busy machine, where calls take longer than
+    they did at first, the run is prolonged until there are FEWEST_SUSTAINED samples. An interrupt keeps the samples so
+    far. options are those of measure, but for cold, which would be a pause; raises what measure raises.
     """
     check_positive("duration_s", duration_s, unit="seconds")
     if options.get("cold"):
         raise InputError("cold=True", "emptying the caches is a pause, and a sustained run has none")
-    short = measure(fn, device=device, label=label, clock=clock, min_time_s=SUSTAINED_SAMPLE_S, **options)
-    calls = max(round(SUSTAINED_SAMPLE_S / short.median_s), 1)
+    sample_s = duration_s / 100
+    short = measure(fn, device=device, label=label, clock=clock, min_time_s=sample_s, **options)
+    calls = max(round(sample_s / short.median_s), 1)
     target = devices.pick(device)
     ticker = Ticker(target, clock)
     timer, times_s = timeit.Timer(fn, timer=ticker), []
     bar = tqdm(total=round(duration_s), unit="s", desc=label or "sustained run", disable=not progress, leave=False)
     with devices.cpu_threads(short.threads), bar:
         try:
-            while sum(times_s) * calls < duration_s:
+            while sum(times_s) * calls < duration_s or len(times_s) < FEWEST_SUSTAINED:
                 times_s.append(_at_least_one_ns(timer.timeit(calls) / calls))
                 bar.update(round(sum(times_s) * calls) - bar.n)
         except KeyboardInterrupt:

@@ -18,7 +18,8 @@ from labkit.widgets.content import no_figure_left_open, shown_html
 from labkit.widgets.controls import as_control
 from labkit.widgets.fields import Field, button, note
 from labkit.widgets.live import canvas
-from labkit.widgets.page import SavedCopy, figure_place, page
+from labkit.widgets.page import STALE, Page, SavedCopy, figure_place, page
+from labkit.widgets.threads import on_main_thread
 
 CENTRED = {"align_items": "center"}
 NOT_RUN = "Not run yet: press <b>Run</b>."
@@ -130,11 +131,13 @@ class Explorer:
         """Draw until the figure shows what the controls say: a callback may move them too."""
         drawn = None
         self._drawing = True
+        self._figure.add_class(STALE)
         try:
             while drawn != self._positions():
                 drawn = self._positions()
-                self._draw_once(first)
+                on_main_thread(lambda: self._draw_once(first))
         finally:
+            self._figure.remove_class(STALE)
             self._drawing = False
 
     def _draw_once(self, first: bool) -> None:
@@ -174,11 +177,12 @@ class Explorer:
         finally:
             self._held = False
 
-    def _lay_out(self, fold: str) -> ipywidgets.VBox:
+    def _lay_out(self, fold: str) -> Page:
         controls = ipywidgets.Box(
             [field.view for field in self.fields.values()],
-            layout=ipywidgets.Layout(display="flex", flex_flow="row wrap", align_items="flex-start"),
+            layout={"display": "flex", "flex_flow": "row wrap", "align_items": "flex-start"},
         )
+        controls.add_class("labkit-fields")
         parts: list[ipywidgets.Widget] = [controls, self._figure, self._log]
         if self._run_button is not None:
             parts.insert(1, ipywidgets.HBox([self._run_button, self._status], layout=CENTRED))

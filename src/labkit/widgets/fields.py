@@ -19,11 +19,11 @@ class Field:
         self.control = control
         self.widget = _make_widget(control, control.label or name.replace("_", " "))
         self.widget.add_class("labkit-control")
+        _explain(self.widget, control.description or self.widget.description)
         parts = [self.widget]
         if control.description:
             parts.append(note(f"<small>{escape(control.description)}</small>"))
-        layout = ipywidgets.Layout(flex="1 1 260px", min_width="220px", max_width="480px")
-        self.view = ipywidgets.VBox(parts, layout=layout)
+        self.view = ipywidgets.VBox(parts)
         self.view.add_class("labkit-field")
 
     @property
@@ -61,8 +61,14 @@ def button(text: str, *, primary: bool = False) -> ipywidgets.Button:
     return ipywidgets.Button(
         description=text,
         button_style="primary" if primary else "",
-        layout=ipywidgets.Layout(width="auto", height="auto", flex="0 0 auto"),
+        layout={"width": "auto", "height": "auto", "flex": "0 0 auto", "align_self": "flex-start"},
     )
+
+
+def _explain(widget: ipywidgets.DOMWidget, text: str) -> None:
+    """Set what a hovering pointer shows; left alone, ipywidgets 8 shows the word null there."""
+    trait = "tooltip" if widget.has_trait("tooltip") else "description_tooltip"
+    widget.set_trait(trait, text)
 
 
 def _make_widget(control: Control, label: str) -> ipywidgets.DOMWidget:

@@ -1,0 +1,270 @@
+"""A lesson without a notebook: what it finds, asks, decides, checks and records."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from labkit import devices, hardware
+from labkit.errors import InputError, LabkitError
+from labkit.lesson import LESSONS, Lesson, find_lesson, start
+from labkit.measurement import Measurement, Point, Sweep, Task
+from labkit.prediction import predict_measurement
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LABKIT_RESULTS", str(tmp_path))
+    monkeypatch.setenv("LABKIT_PROFILE", "quick")
+    return tmp_path
+
+
+@pytest.fixture
+def lesson() -> Lesson:
+    return Lesson(find_lesson("01"))
+
+
+def took(time_s: float, **fields) -> Measurement:
+    return Measurement(task=Task(label="chain"), times_s=[time_s] * 5, **fields)
+
+
+def on_file(results: Path) -> dict:
+    (path,) = results.glob("lesson-01-*.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+# --- start ---------------------------------------------------------------------------------------------------------
+
+
+def test_start_says_in_one_line_where_the_numbers_come_from(capsys) -> None:
+    start("01")
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 1
+    assert shown.startswith("Lesson 01 on ")
+    assert "profile quick" in shown
+    if not any(device.is_gpu for device in devices.find()):
+        assert "predicted for the T4" in shown
+
+
+def test_an_unknown_lesson_is_refused() -> None:
+    with pytest.raises(InputError, match=r"'99'.*'00', '01', '02'"):
+        start("99")
+
+
+def test_the_reference_gpu_can_be_chosen(monkeypatch) -> None:
+    monkeypatch.setenv("LABKIT_REFERENCE_GPU", "h100")
+    assert Lesson(find_lesson("01")).reference == hardware.gpu("H100")
+    monkeypatch.setenv("LABKIT_REFERENCE_GPU", "GTX 1")
+    with pytest.raises(LabkitError, match="GTX 1"):
+        Lesson(find_lesson("01"))
+
+
+@pytest.mark.parametrize(("usable", "counts"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])])
+def test_thread_counts_end_at_the_usable_cpus(lesson, monkeypatch, usable: int, counts: list[int]) -> None:
+    monkeypatch.setattr(devices, "usable_cpus", lambda: usable)
+    assert lesson.thread_counts() == counts
+
+
+# --- GPU numbers: measured, recorded, predicted ------------------------------------------------------------------
+
+
+def without_gpu(lesson: Lesson) -> Lesson:
+    lesson.gpu = None
+    return lesson
+
+
+WORK = {"label": "add", "flop": lambda n: n, "bytes_moved": lambda n: 12 * n, "needs_bytes": lambda n: 12 * n}
+
+
+def test_without_a_gpu_the_numbers_are_predicted_for_the_reference(lesson) -> None:
+    found = without_gpu(lesson).gpu_sweep(None, [100, 10**12], cold=True, **WORK)
+    assert (found.source, found.measurements[0].device_name) == ("predicted", "T4")
+    assert [point.outcome for point in found.points] == ["measured", "out of memory"]
+    assert any("add over n" in name for name in lesson.results.measurements)
+
+
+def test_a_recording_is_preferred_to_a_prediction(lesson, monkeypatch, tmp_path) -> None:
+    measured = Sweep(label="add", parameter="n", points=[Point(value=100, measurement=took(1e-6, device="cuda:0"))])
+    record = {
+        "machine": {"gpus": ["Tesla T4"], "driver": "550.1", "torch": "2.13"},
+        "started": "2026-11-30T12:00:00+00:00",
+        "measurements": {"add over n": measured.to_dict()},
+    }
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    (folder / "t4.json").write_text(json.dumps(record))
+    monkeypatch.setattr("labkit.recordings.FOLDER", folder)
+    found = without_gpu(lesson).gpu_sweep(None, [100], **WORK)
+    assert found.source == "recorded"
+    assert found.measurements[0].provenance == "Tesla T4, driver 550.1, PyTorch 2.13, 2026-11-30 (t4.json)"
+
+
+def test_a_gpu_that_is_there_is_measured(lesson) -> None:
+    lesson.gpu = lesson.cpu  # any working device will do: the code path is what is tested
+    import torch
+
+    found = lesson.gpu_measure(lambda device: lambda: torch.ones(4, device=device), label="ones", launches=1)
+    assert (found.source, found.task.label) == ("measured", "ones")
+
+
+def test_a_dtype_that_a_device_lacks_is_named_and_left_out(lesson, capsys) -> None:
+    work = {"label": "matmul", "flop": 2e9, "bytes_moved": 12e6}
+    found = without_gpu(lesson).measure_dtypes(lambda dtype, device: None, ["float32", "bfloat16"], on="gpu", **work)
+    assert list(found) == ["float32"]
+    assert "bfloat16 cannot be measured on this GPU" in capsys.readouterr().out
+
+
+# --- the steps of a trial ----------------------------------------------------------------------------------------
+
+
+def test_a_prediction_is_recorded_when_it_is_committed(lesson, results) -> None:
+    question = lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"])
+    assert lesson.results.predictions == {}
+    question.pick("the GPU").commit()
+    assert on_file(results)["predictions"]["serial-cpu-wins"]["text"] == "the GPU"
+
+
+def test_a_prediction_survives_a_restart(lesson) -> None:
+    lesson.predict("parallel-gpu-wins", "How many times?", lo=0.1, hi=1000, unit="{:g}×".format).pick(100).commit()
+    again = Lesson(find_lesson("01"))
+    assert again.results.predictions["parallel-gpu-wins"]["value"] == 100
+    assert again.results.predictions["parallel-gpu-wins"]["text"] == "100×"
+    question = again.predict("parallel-gpu-wins", "How many times?", lo=0.1, hi=1000, unit="{:g}×".format)
+    assert "100×" in question.html
+
+
+def test_a_prediction_that_is_no_longer_offered_is_asked_anew(lesson) -> None:
+    lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"]).pick("the GPU").commit()
+    question = Lesson(find_lesson("01")).predict("serial-cpu-wins", "Who wins?", ["CPU", "GPU"])
+    assert question.committed is None
+
+
+def test_predict_needs_a_known_claim_and_a_range(lesson) -> None:
+    with pytest.raises(InputError, match="'magic'"):
+        lesson.predict("magic", "?", ["yes", "no"])
+    with pytest.raises(InputError, match=r"options=.*lo="):
+        lesson.predict("small-data", "From which n?")
+
+
+def test_a_verdict_is_folded_recorded_and_knows_no_prediction_in_a_headless_run(lesson, results) -> None:
+    view = lesson.verdict("serial-cpu-wins", cpu=took(1.0), gpu=took(5.0, device="cuda:0"), steps=10)
+    shown = view._repr_html_()
+    assert shown.startswith("<details") and "<details open" not in shown
+    assert "You made no prediction." in shown
+    recorded = on_file(results)
+    assert recorded["verdicts"]["serial-cpu-wins"]["headline"] == "upheld"
+    assert len(recorded["measurements"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("guess", "said"),
+    [(100, "20 times too high"), (0.5, "10 times too low"), (5, "within a factor of 1.2")],
+)
+def test_a_verdict_tells_how_far_a_prediction_was(lesson, guess: float, said: str) -> None:
+    lesson.predict("serial-cpu-wins", "How many times?", lo=0.1, hi=1000, unit="{:g}×".format).pick(guess).commit()
+    view = lesson.verdict("serial-cpu-wins", cpu=took(1.0), gpu=took(5.0, device="cuda:0"), steps=10)
+    assert said in view._repr_html_()
+
+
+def test_a_prediction_committed_later_appears_in_the_verdict(lesson) -> None:
+    question = lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"])
+    view = lesson.verdict("serial-cpu-wins", cpu=took(1.0), gpu=took(5.0, device="cuda:0"), steps=10)
+    updates = []
+    view._handle = type("Handle", (), {"update": lambda _, content: updates.append(content._repr_html_())})()
+    question.pick("the CPU").commit()
+    assert len(updates) == 1
+    assert "You predicted: the CPU." in updates[0]
+
+
+def test_a_figure_stands_in_the_folded_part(lesson) -> None:
+    from labkit.plotting import plot_bars
+
+    pair = [took(1.0), took(5.0, device="cuda:0")]
+    view = lesson.verdict("serial-cpu-wins", figure=plot_bars(pair), cpu=pair[0], gpu=pair[1], steps=10)
+    shown = view._repr_html_()
+    assert shown.index("<details") < shown.index("<img") < shown.index("</details>")
+
+
+def test_wrong_evidence_is_refused_and_nothing_is_lost(lesson, results) -> None:
+    lesson.record(took(1.0))
+    with pytest.raises(InputError, match="It needs: cpu, gpu, steps"):
+        lesson.verdict("serial-cpu-wins", cpu=took(1.0))
+    with pytest.raises(InputError, match="only a Measurement or a Sweep"):
+        lesson.record("fast")
+    assert len(on_file(results)["measurements"]) == 1
+
+
+def test_a_check_is_recorded(lesson, results) -> None:
+    assert lesson.check("speedup_on", lambda threads, serial: threads).status == "not yet"
+    assert lesson.check("speedup_on", lambda threads, serial: 1 / (serial + (1 - serial) / threads)).right
+    assert on_file(results)["checks"] == {"speedup_on": "right"}
+
+
+def test_finish_shows_five_lines_at_most_and_the_scoreboard(lesson) -> None:
+    lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"]).pick("the GPU").commit()
+    shown = lesson.finish("One.", "Two <b>.")._repr_html_()
+    assert "<li>One.</li><li>Two &lt;b&gt;.</li>" in shown
+    assert "the GPU" in shown and "not tried" in shown
+    with pytest.raises(InputError, match="at most 5"):
+        lesson.finish(*"abcdef")
+
+
+# --- the record ----------------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_record_is_kept_aside(lesson, results, capsys) -> None:
+    lesson.record(took(1.0))
+    path = lesson.results.path
+    path.write_text(path.read_text()[:-40])
+    again = Lesson(find_lesson("01"))
+    assert again.results.measurements == {}
+    assert "could not be read and is kept as" in capsys.readouterr().out
+    assert len(list(results.glob("*.damaged-*"))) == 1
+
+
+@pytest.mark.parametrize("spoil", [{"predictions": []}, {"profile": 3}, {"format_version": 99}, {"machine": {}}])
+def test_a_record_of_another_shape_is_kept_aside(lesson, results, spoil: dict) -> None:
+    lesson.record(took(1.0))
+    lesson.results.path.write_text(json.dumps(on_file(results) | spoil))
+    assert Lesson(find_lesson("01")).results.measurements == {}
+    assert len(list(results.glob("*.damaged-*"))) == 1
+
+
+def test_profiles_are_recorded_apart(lesson, results, monkeypatch) -> None:
+    lesson.record(took(1.0))
+    monkeypatch.setenv("LABKIT_PROFILE", "normal")
+    Lesson(find_lesson("01")).record(took(1.0))
+    assert len(list(results.glob("lesson-01-*.json"))) == 2
+
+
+def test_results_lie_beside_the_notebooks_folder(monkeypatch, tmp_path) -> None:
+    from labkit.lesson import results_folder
+
+    monkeypatch.delenv("LABKIT_RESULTS")
+    (tmp_path / "course" / "notebooks").mkdir(parents=True)
+    (tmp_path / "course" / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path / "course" / "notebooks")
+    assert results_folder() == tmp_path / "course" / "results"
+
+
+# --- lesson 00 -----------------------------------------------------------------------------------------------------
+
+
+def test_preflight_and_plan_name_what_a_student_needs(lesson) -> None:
+    preflight = lesson.preflight()._repr_html_()
+    for part in ("Usable CPUs", "Memory", "GPU", "PyTorch", "Python"):
+        assert f">{part}<" in preflight
+    plan = lesson.plan()._repr_html_()
+    for entry in LESSONS.values():
+        assert entry.question in plan
+
+
+def test_predictions_of_a_model_reach_the_record_as_such(lesson) -> None:
+    predicted = predict_measurement(gpu=hardware.gpu("T4"), label="copy", bytes_moved=1e9)
+    lesson.record(predicted)
+    (entry,) = lesson.results.measurements.values()
+    assert Measurement.from_dict(entry) == predicted
+    assert dataclasses.replace(predicted, source="recorded").source == "recorded"
