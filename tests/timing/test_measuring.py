@@ -352,7 +352,7 @@ def nested(tensor):
 @pytest.mark.parametrize("lies_on", ["cuda:0", "mps:0", "meta"])
 def test_work_of_another_device_is_refused(three_threads, clock, wrap, lies_on):
     with pytest.raises(DeviceError) as caught:
-        on_cpu(lambda: wrap(TensorOn(lies_on)), clock, threads=1)
+        on_cpu(clock.job(0.01, result=wrap(TensorOn(lies_on))), clock, threads=1)
     assert "device='cpu'" in str(caught.value)
     assert lies_on in str(caught.value)
     assert caught.value.advice

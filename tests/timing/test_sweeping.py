@@ -225,10 +225,10 @@ def test_what_needs_more_than_is_free_is_refused_before_anything_is_allocated(mo
     monkeypatch.setattr(devices, "free_memory_bytes", lambda device: 1000)
     made = []
     make = lambda n, device: (made.append(n), clock.job(1e-3))[1]  # noqa: E731
-    found = swept(make, [100, 800, 1001, 10**6], clock, needs_bytes=lambda n: n)
+    found = swept(make, [100, 800, 950, 10**6], clock, needs_bytes=lambda n: n)
     assert sorted(made) == [100, 800]
     assert found.values == (100, 800)
-    assert [point.value for point in found.out_of_memory] == [1001, 10**6]
+    assert [point.value for point in found.out_of_memory] == [950, 10**6]  # a tenth of the free memory is left alone
     assert found.out_of_memory[1].detail == "needs 1 MB, 1 kB are free"
 
 
