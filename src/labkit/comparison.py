@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from labkit.errors import InputError, check_count, check_positive
 from labkit.measurement import Measurement, Sweep, listed
+from labkit.units import format_ratio
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Speedup:
         return self.low > 1 or self.high < 1
 
     def __str__(self) -> str:
-        return f"{self.ratio:.3g}× ({self.low:.3g}–{self.high:.3g}, {self.source})"
+        return f"{format_ratio(self.ratio)} ({format_ratio(self.low)} to {format_ratio(self.high)}, {self.source})"
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,17 @@ CACHE_BYTES = 256 * 2**20  # larger than the last cache of today's CPUs and GPUs
 class Ticker:
     """A timer function for timeit: synchronises the device, reads the host's clock, and records CUDA events.
 
-    timeit calls its timer once before and once after each sample. Before, the queue is drained first and the event
-    recorded last, so that it lies close to the work; after, the event is recorded first and the queue drained then.
+    timeit calls its timer once before and once after each sample. Before, the queue is drained, the event recorded and
+    the host's clock read last, so that the host's time does not contain the making of an event; after, the event is
+    recorded right behind the work, and the clock is read once the queue is drained.
     """
 
     def __init__(self, device: devices.Device, clock: Clock) -> None:
         self.device = device
         self.clock = clock
         self._synchronize = devices.synchronizer(device)
-        self._events: list[Any] = []
+        self._event_pairs: list[tuple[Any, Any]] = []
+        self._start_event: Any = None
         self._running = False
 
     def __call__(self) -> float:
@@ -32,28 +34,26 @@ class Ticker:
         self._running = not self._running
         if self._running:
             self._synchronize()
-            now_s = self.clock()
-            self._record_event()
-            return now_s
-        self._record_event()
-        self._synchronize()
+            self._start_event = self._recorded_event()
+        else:
+            self._event_pairs.append((self._start_event, self._recorded_event()))
+            self._synchronize()
         return self.clock()
 
     def device_times_s(self, samples: int, calls: int) -> tuple[float, ...]:
         """Return seconds per call by the GPU's clock for the last samples, or () for a device that has none."""
-        if not self._events:
+        if self.device.kind != "cuda":
             return ()
-        recent = self._events[-2 * samples :]
-        pairs = zip(recent[::2], recent[1::2], strict=True)
-        return tuple(start.elapsed_time(end) / 1000 / calls for start, end in pairs)
+        return tuple(start.elapsed_time(end) / 1000 / calls for start, end in self._event_pairs[-samples:])
 
-    def _record_event(self) -> None:
-        if self.device.kind == "cuda":
-            import torch
+    def _recorded_event(self) -> Any:
+        if self.device.kind != "cuda":
+            return None
+        import torch
 
-            event = torch.cuda.Event(enable_timing=True)
-            event.record(torch.cuda.current_stream(self.device.index))
-            self._events.append(event)
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device.index))
+        return event
 
 
 def cache_flusher(device: devices.Device) -> Callable[[], Any]:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import random
 import statistics
 import time
 import timeit
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
 from labkit import devices
-from labkit.errors import InputError, check_positive
+from labkit.devices.dtypes import dtype_name
+from labkit.errors import InputError, check_count, check_positive
 from labkit.measurement import Measurement, Task
 from labkit.profiles import current_profile
 from labkit.timing.clocks import Clock, Ticker, cache_flusher, check_result_device
 from labkit.units import format_bytes_per_s, format_flop_per_s
 
+if TYPE_CHECKING:
+    from labkit.hardware import Gpu
+
 STABLE_SPREAD = 0.05  # stop early once the middle half of the samples lies within 5 % of the median
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 1000
+PATIENCE = 5  # times the budget: after that, even fewer samples must do
+SHARE_OF_A_SAMPLE = 0.1  # of the time that a timing takes at least, unless reading the clock costs too much for that
+CLOCK_SHARE = 1e-3  # the most of a sample that reading the clock may take
+MOST_CALLS = 10**7  # in a sample: a clock that stands still must not keep us forever
 FEWEST_SUSTAINED = 30
 
 
@@ -43,10 +52,12 @@ def measure(
 ) -> Measurement:
     """Time fn() on the device that the caller names, and return every sample in seconds per call.
 
-    The first two calls are kept apart. Then torch.utils.benchmark's adaptive_autorange chooses how many calls make
-    one sample and takes samples until their spread is small or the profile's time budget is spent. What that Timer
-    does not do is added here: it runs on one thread unless told otherwise (here: torch's own choice, capped by the
-    usable CPUs), it reads only the host's clock (here also CUDA events), and it cannot empty caches between calls.
+    The first two calls are kept apart. Then as many calls make one sample as it takes for the clock not to matter, and
+    samples are taken until their spread is small or the profile's time budget is spent. That is what
+    torch.utils.benchmark's adaptive_autorange does, and the two agree; but its Timer runs on one thread unless told
+    otherwise (here: torch's own choice, capped by the usable CPUs), reads only the host's clock (here also CUDA
+    events), cannot empty caches between calls, and makes a sample last 10,000 clock reads: on a GPU, where each waits
+    for the queue, the budget is then spent after one or two. So the samples are taken with timeit, as its own are.
 
     cold=True overwrites a buffer larger than the caches before every call. calls_per_sample=1 synchronises after
     every single call: the latency that a caller waits for. By default many calls share one synchronisation, so that
@@ -62,32 +73,23 @@ def measure(
     """
     if not callable(fn):
         raise InputError(f"fn={fn!r}", "measure calls a function", "Wrap the expression: measure(lambda: a @ b, …).")
-    if calls_per_sample is not None:
-        check_positive("calls_per_sample", calls_per_sample)
+    if dtype is not None and not isinstance(dtype, str):
+        dtype = dtype_name(dtype)
+    task = Task(label=label or "unnamed", dtype=dtype, parameters=parameters or {}, flop=flop, bytes_moved=bytes_moved)
     profile = current_profile()
     min_time_s = check_positive("min_time_s", profile.min_time_s if min_time_s is None else min_time_s, unit="seconds")
+    calls = _given_calls(calls_per_sample, cold)
     target = devices.pick(device)
-    threads = devices.default_threads() if threads is None else threads
     ticker = Ticker(target, clock)
 
-    with devices.cpu_threads(threads):
+    with devices.cpu_threads(threads) as threads:
         warm_up_s, found_dtype = _warm_up(fn, target, ticker)
-        budget_s = (max(min_time_s, FEWEST_SAMPLES * warm_up_s[-1]), max(profile.max_time_s, 2 * min_time_s))
-        if cold or calls_per_sample is not None:
-            calls = 1 if cold else calls_per_sample
-            prepare = cache_flusher(target) if cold else "pass"
-            times_s = _fixed_samples(fn, prepare, calls, ticker, *budget_s)
-        else:
-            times_s, calls = _adaptive_samples(fn, threads, ticker, *budget_s)
+        timer = timeit.Timer(fn, setup=cache_flusher(target) if cold else "pass", timer=ticker)
+        calls = calls or _calls_per_sample(timer, SHARE_OF_A_SAMPLE * min_time_s)
+        times_s = _samples(timer, calls, clock, min_time_s, max(profile.max_time_s, 2 * min_time_s))
 
     measurement = Measurement(
-        task=Task(
-            label=label or "unnamed",
-            dtype=dtype or found_dtype,
-            parameters=parameters or {},
-            flop=flop,
-            bytes_moved=bytes_moved,
-        ),
+        task=dataclasses.replace(task, dtype=dtype or found_dtype),
         times_s=times_s,
         warm_up_s=warm_up_s,
         device_times_s=ticker.device_times_s(len(times_s), calls),
@@ -117,8 +119,9 @@ def compare(
     """
     if not isinstance(fns, Mapping) or not fns:
         raise InputError(f"fns={fns!r}", "compare needs a dictionary of at least one function", 'Try {"add": fn}.')
-    check_positive("rounds", rounds)
-    min_time_s = options.pop("min_time_s", None) or current_profile().min_time_s
+    rounds = check_count("rounds", rounds)
+    min_time_s = options.pop("min_time_s", None)
+    min_time_s = check_positive("min_time_s", current_profile().min_time_s if min_time_s is None else min_time_s)
     shuffle = random.Random(seed)
     found: dict[str, list[Measurement]] = {label: [] for label in fns}
     for _ in range(rounds):
@@ -142,13 +145,16 @@ def sustain(
 
     A sample is as many calls as take about a hundredth of the run; on a busy machine, where calls take longer than
     they did at first, the run is prolonged until there are FEWEST_SUSTAINED samples. An interrupt keeps the samples so
-    far. options are those of measure; raises what measure raises.
+    far. options are those of measure, but for cold, which would be a pause; raises what measure raises.
     """
     check_positive("duration_s", duration_s, unit="seconds")
+    if options.get("cold"):
+        raise InputError("cold=True", "emptying the caches is a pause, and a sustained run has none")
     sample_s = duration_s / 100
     short = measure(fn, device=device, label=label, clock=clock, min_time_s=sample_s, **options)
     calls = max(round(sample_s / short.median_s), 1)
-    ticker = Ticker(devices.pick(device), clock)
+    target = devices.pick(device)
+    ticker = Ticker(target, clock)
     timer, times_s = timeit.Timer(fn, timer=ticker), []
     bar = tqdm(total=round(duration_s), unit="s", desc=label or "sustained run", disable=not progress, leave=False)
     with devices.cpu_threads(short.threads), bar:
@@ -161,7 +167,8 @@ def sustain(
                 raise
             print(f"Interrupted: {len(times_s)} samples were taken and are kept.")
     device_times_s = ticker.device_times_s(len(times_s), calls)
-    return dataclasses.replace(short, times_s=times_s, device_times_s=device_times_s, calls_per_sample=calls)
+    found = dataclasses.replace(short, times_s=times_s, device_times_s=device_times_s, calls_per_sample=calls)
+    return dataclasses.replace(found, implausible=_above_stated_peak(found, target))
 
 
 def _warm_up(fn: Callable[[], Any], target: devices.Device, ticker: Ticker) -> tuple[tuple[float, float], str | None]:
@@ -174,37 +181,46 @@ def _warm_up(fn: Callable[[], Any], target: devices.Device, ticker: Ticker) -> t
     return (_at_least_one_ns(first_s), _at_least_one_ns(second_s)), dtype
 
 
-def _adaptive_samples(
-    fn: Callable[[], Any], threads: int, ticker: Ticker, min_time_s: float, max_time_s: float
-) -> tuple[tuple[float, ...], int]:
-    from torch.utils.benchmark import Timer
+def _given_calls(calls_per_sample: int | None, cold: bool) -> int | None:
+    """Return the calls of a sample if the caller decides them, else None."""
+    if calls_per_sample is None:
+        return 1 if cold else None
+    calls = check_count("calls_per_sample", calls_per_sample)
+    if cold and calls > 1:
+        given = f"cold=True, calls_per_sample={calls}"
+        raise InputError(given, "caches are cold for the first call of a sample only", "Leave one of the two out.")
+    return calls
 
-    timer = Timer("fn()", globals={"fn": fn}, timer=ticker, num_threads=threads)
-    found = timer.adaptive_autorange(STABLE_SPREAD, min_run_time=min_time_s, max_run_time=max(min_time_s, max_time_s))
-    return tuple(found.times), found.number_per_run
+
+def _calls_per_sample(timer: timeit.Timer, sample_s: float) -> int:
+    """Return how many calls last as long as a sample should, and long enough for the clock's own time not to matter."""
+    clock_s = statistics.median(timer.timeit(0) for _ in range(5))
+    sample_s = max(sample_s, clock_s / CLOCK_SHARE)
+    calls = 1
+    while calls < MOST_CALLS and (took_s := _at_least_one_ns(timer.timeit(calls))) < sample_s:
+        wanted = math.ceil(calls * sample_s / took_s)
+        calls = min(max(wanted, calls + 1), 10 * calls, MOST_CALLS)
+    return calls
 
 
-def _fixed_samples(
-    fn: Callable[[], Any],
-    prepare: Callable[[], Any] | str,
-    calls: int,
-    ticker: Ticker,
-    min_time_s: float,
-    max_time_s: float,
-) -> tuple[float, ...]:
-    """Take samples of a fixed number of calls: torch's Timer would choose that number itself and warm up anew."""
-    timer = timeit.Timer(fn, setup=prepare, timer=ticker)
+def _samples(timer: timeit.Timer, calls: int, clock: Clock, min_time_s: float, max_time_s: float) -> tuple[float, ...]:
+    """Return samples in seconds per call; the budget counts all that passes, the emptying of caches included."""
     times_s: list[float] = []
+    start_s = clock()
     while len(times_s) < MOST_SAMPLES:
-        times_s.append(_at_least_one_ns(timer.timeit(calls) / calls))
-        spent_s = sum(times_s) * calls
-        if len(times_s) >= FEWEST_SAMPLES and (spent_s >= max_time_s or (spent_s >= min_time_s and _stable(times_s))):
+        times_s.append(_at_least_one_ns(timer.timeit(calls)) / calls)
+        spent_s = clock() - start_s
+        if len(times_s) < FEWEST_SAMPLES:
+            enough = spent_s >= PATIENCE * max_time_s
+        else:
+            enough = spent_s >= max_time_s or (spent_s >= min_time_s and _stable(times_s))
+        if enough:
             break
     return tuple(times_s)
 
 
 def _stable(times_s: list[float]) -> bool:
-    low, median, high = statistics.quantiles(times_s, n=4)
+    low, median, high = statistics.quantiles(times_s, n=4, method="inclusive")
     return (high - low) / median < STABLE_SPREAD
 
 
@@ -224,7 +240,7 @@ def _above_stated_peak(measurement: Measurement, target: devices.Device) -> str:
     if target.spec is None:
         return ""
     causes = "only the launch was timed, a synchronise is missing, or the data came from a cache"
-    peak_flop_per_s = target.spec.peak_flop_per_s.get(measurement.dtype or "float32")
+    peak_flop_per_s = _stated_peak_flop_per_s(target.spec, measurement.dtype)
     if peak_flop_per_s and measurement.flop_per_s and measurement.flop_per_s > peak_flop_per_s:
         peak = format_flop_per_s(peak_flop_per_s)
         return f"{format_flop_per_s(measurement.flop_per_s)} is above the stated peak of {peak}: {causes}"
@@ -233,3 +249,12 @@ def _above_stated_peak(measurement: Measurement, target: devices.Device) -> str:
         peak = format_bytes_per_s(bandwidth)
         return f"{format_bytes_per_s(measurement.bytes_per_s)} is above the stated peak of {peak}: {causes}"
     return ""
+
+
+def _stated_peak_flop_per_s(spec: Gpu, dtype: str | None) -> float | None:
+    """Return the most FLOP/s that work on tensors of dtype can reach, or None where nothing is stated for it.
+
+    cuDNN computes float32 convolutions in TF32 unless told otherwise, so float32 may be as fast as that.
+    """
+    names = {None: tuple(spec.peak_flop_per_s), "float32": ("float32", "tf32")}.get(dtype, (dtype,))
+    return max((spec.peak_flop_per_s[name] for name in names if name in spec.peak_flop_per_s), default=None)

@@ -10,13 +10,15 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from labkit import devices
-from labkit.errors import InputError, LabkitError, check_positive
-from labkit.measurement import OUT_OF_MEMORY, Point, Sweep
+from labkit.errors import InputError, LabkitError, check_positive, check_text
+from labkit.measurement import OUT_OF_MEMORY, Point, Sweep, listed
 from labkit.timing.measuring import measure
 from labkit.units import format_bytes
 
 HEADROOM = 0.9  # the share of the free memory that one point may ask for
-NO_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory")  # torch on CUDA, MPS, CPUs
+# What torch says on CUDA, on MPS and on CPUs (Linux and macOS, Windows).
+NO_MEMORY_TEXTS = ("out of memory", "status_alloc_failed", "invalid buffer size")
+NO_MEMORY_TEXTS += ("can't allocate memory", "not enough memory")
 
 OfValue = Callable[[Any], float]
 Make = Callable[[Any, str], Callable[[], Any]]
@@ -56,11 +58,9 @@ def sweep(
     >>> s.parameter, s.values
     ('n', (10, 1000))
     """
-    values = list(values)
-    if not values:
-        raise InputError("values=[]", "a sweep needs at least one value", "Try [10, 100, 1000].")
-    for value in values:
-        check_positive(parameter, value)
+    values = _checked_values(parameter, values)
+    _check_functions(make=make, flop=flop, bytes_moved=bytes_moved, needs_bytes=needs_bytes)
+    parameters = options.pop("parameters", None) or {}
     target = devices.pick(device)
     points: list[Point] = []
     complete = True
@@ -71,7 +71,7 @@ def sweep(
         for value in bar:
             point_options = options | {
                 "label": label or "unnamed",
-                "parameters": {parameter: value},
+                "parameters": {**parameters, parameter: value},
                 "flop": flop(value) if flop else None,
                 "bytes_moved": bytes_moved(value) if bytes_moved else None,
                 "threads": threads(value) if callable(threads) else threads,
@@ -87,6 +87,24 @@ def sweep(
     return Sweep(label=label or "unnamed", parameter=parameter, points=tuple(points), complete=complete)
 
 
+def _checked_values(parameter: str, values: Any) -> list[float]:
+    """Return the values as plain numbers, before any of them is measured."""
+    check_text("parameter", parameter)
+    values = [check_positive(parameter, value) for value in listed("values", values)]
+    if not values:
+        raise InputError("values=[]", "a sweep needs at least one value", "Try [10, 100, 1000].")
+    if len(set(values)) < len(values):
+        raise InputError(f"values={values}", "each value may stand in a sweep once")
+    return values
+
+
+def _check_functions(**functions: Any) -> None:
+    for name, function in functions.items():
+        if not (callable(function) or (function is None and name != "make")):
+            advice = f"Try {name}=lambda n: …" if name != "make" else "Try make(n, device), which returns a function."
+            raise InputError(f"{name}={function!r}", f"{name} must be a function of the value", advice)
+
+
 def _measure_point(
     make: Make,
     value: float,
@@ -95,7 +113,8 @@ def _measure_point(
     options: dict[str, Any],
 ) -> Point:
     if needs_bytes is not None:
-        wanted, free = needs_bytes(value), devices.free_memory_bytes(target)
+        wanted = check_positive("needs_bytes", needs_bytes(value), unit="bytes", zero_ok=True)
+        free = devices.free_memory_bytes(target)
         if wanted > HEADROOM * free:
             detail = f"needs {format_bytes(wanted)}, {format_bytes(free)} are free"
             return Point(value=value, outcome=OUT_OF_MEMORY, detail=detail)
@@ -119,7 +138,7 @@ def _is_out_of_memory(problem: Exception) -> bool:
 
 def _give_memory_back(target: devices.Device) -> None:
     gc.collect()
-    if target.kind == "cuda":
+    if target.is_gpu:
         import torch
 
-        torch.cuda.empty_cache()
+        (torch.cuda if target.kind == "cuda" else torch.mps).empty_cache()

@@ -1,0 +1,110 @@
+"""What labkit's import and its timer cost, and whether the timer agrees with torch.utils.benchmark."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+PAIRS = 41
+SIZES = (64, 128, 256, 512, 1024)
+MIN_TIME_S = 0.05
+THREADS = 1  # the timers are compared, not the machines: with a thread a core, any other program upsets both
+HEAVY = ("numpy", "torch", "matplotlib", "ipywidgets", "IPython", "tqdm")
+
+MOST_IMPORT_S = 0.1
+RATIOS = (0.95, 1.05)
+MOST_OVERHEAD_S = 1e-6
+
+
+def main() -> int:
+    """Print each figure beside its target; return 1 if one was missed, else 0."""
+    reached = [import_time(), modules_loaded(), *(agreement(n) for n in SIZES), overhead()]
+    return 0 if all(reached) else 1
+
+
+def import_time() -> bool:
+    """Compare Python with and without `import labkit`, in pairs that take turns."""
+    differences_s = _paired(lambda: _start_s("import labkit"), lambda: _start_s("pass"), lambda a, b: a - b)
+    found_s = statistics.median(differences_s)
+    return _row(
+        "import labkit adds", f"{found_s * 1e3:.1f} ms", "≤ 100 ms", found_s <= MOST_IMPORT_S, differences_s, 1e3
+    )
+
+
+def modules_loaded() -> bool:
+    """Name the heavy packages that `import labkit` loads."""
+    program = f"import sys, labkit; print(*(name for name in {HEAVY} if name in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    return _row("import labkit loads", ", ".join(loaded) or "nothing heavy", "nothing heavy", not loaded)
+
+
+def agreement(n: int) -> bool:
+    """Compare measure with adaptive_autorange on torch.mm of n × n, both on THREADS, in pairs that take turns."""
+    import torch
+    from torch.utils.benchmark import Timer
+
+    from labkit.timing import measure
+
+    a, b = torch.rand(n, n), torch.rand(n, n)
+    timer = Timer("torch.mm(a, b)", globals={"a": a, "b": b}, num_threads=THREADS)
+
+    def ours() -> float:
+        return measure(lambda: torch.mm(a, b), device="cpu", threads=THREADS, min_time_s=MIN_TIME_S).median_s
+
+    def theirs() -> float:
+        return timer.adaptive_autorange(min_run_time=MIN_TIME_S, max_run_time=10 * MIN_TIME_S).median
+
+    ratios = _paired(ours, theirs, lambda x, y: x / y)
+    found = statistics.median(ratios)
+    target = f"{RATIOS[0]}–{RATIOS[1]}"
+    return _row(f"torch.mm n={n}: ours / theirs", f"{found:.3f}", target, RATIOS[0] <= found <= RATIOS[1], ratios)
+
+
+def overhead() -> bool:
+    """Measure a function that does nothing: all that is found is the cost of the loop and of the call itself."""
+    from labkit.timing import measure
+
+    def nothing() -> None:
+        pass
+
+    found = [measure(nothing, device="cpu", min_time_s=MIN_TIME_S).median_s for _ in range(5)]
+    found_s = statistics.median(found)
+    return _row("a call that does nothing", f"{found_s * 1e9:.0f} ns", "< 1 µs", found_s < MOST_OVERHEAD_S, found, 1e9)
+
+
+def _paired(
+    one: Callable[[], float], other: Callable[[], float], compare: Callable[[float, float], float]
+) -> list[float]:
+    """Return compare(one, other) for each pair; every second pair runs the other way round, against a drift."""
+    one(), other()  # warm both
+    found = []
+    for i in range(PAIRS):
+        if i % 2:
+            other_s, one_s = other(), one()
+        else:
+            one_s, other_s = one(), other()
+        found.append(compare(one_s, other_s))
+    return found
+
+
+def _start_s(program: str) -> float:
+    start_s = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], check=True)
+    return time.perf_counter() - start_s
+
+
+def _row(what: str, found: str, target: str, reached: bool, series: Iterable[float] = (), scale: float = 1.0) -> bool:
+    """Print a line of the table, with the middle half of the series, and return whether the target was reached."""
+    spread = ""
+    if series:
+        low, _, high = statistics.quantiles(series, n=4)
+        spread = f"(middle half {low * scale:.3g} to {high * scale:.3g})"
+    print(f"{what:32} {found:>14}   target {target:14} {'ok' if reached else 'MISSED':7} {spread}", flush=True)
+    return reached
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,313 @@
+"""Trace a kernel: run it on the CPU, count what it does, and find what a GPU would not forgive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import InputError, KernelError, check_choice, check_positive
+from labkit.simt.counters import LineCounts, sectors, summarise, wavefronts
+from labkit.simt.hazards import Hazard, Shadow
+from labkit.simt.lanes import WARP_SIZE
+from labkit.simt.launch import (
+    DEFAULT_STEP_LIMIT,
+    Arguments,
+    Kernel,
+    broken_limits,
+    check_bytes,
+    normalise_dim,
+)
+from labkit.simt.machine import Run
+from labkit.simt.memory import Address, DeviceMemory
+from labkit.simt.observer import Observer
+from labkit.simt.program import Program
+
+SCHEDULES = ("lockstep", "interleaved")
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that is legal but worth knowing: what, in which line, and in how many accesses."""
+
+    message: str
+    line: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one warp touched at one execution of a line: for each active lane its byte address in the array.
+
+    kind: load, store or atomic. space: global, shared, local or constant. occurrence: the how many-th execution of the
+    line by this warp. passes: sectors (global) or wavefronts (shared) of the request.
+    """
+
+    line: int
+    kind: str
+    space: str
+    array: str
+    occurrence: int
+    warp: int
+    lanes: tuple[int, ...]
+    indices: tuple[tuple[int, ...], ...]
+    addresses: tuple[int, ...]
+    itemsize: int
+    passes: int
+
+
+class Trace:
+    """What a kernel did: counters, hazards and notes. The counters are defined in labkit.simt.counters."""
+
+    def __init__(self, run: Run, observer: Observer, kernel: Kernel, snapshot: Arguments | None, **how: Any) -> None:
+        self.kernel_name = kernel.__name__
+        self.grid_dim = run.grid_dim
+        self.block_dim = run.block_dim
+        self.block_size = observer.block_size
+        self.dynamic_shared_bytes = run.dynamic_shared_bytes
+        self.static_shared_bytes = sum(run.program.shared_bytes.values())
+        self.schedule = how["schedule"]
+        self.seed = how["seed"]
+        self._sites = run.program.sites
+        self._source = run.program.source
+        self._tallies = observer.tallies
+        self._lines = observer.lines
+        self._again = (run, snapshot)
+        self.hazards: tuple[Hazard, ...] = tuple(observer.hazards)
+        self.notes: tuple[Note, ...] = tuple(
+            Note(message, self._sites[site].line, count) for (site, message), count in observer.notes.items()
+        )
+        self.counters: Mapping[str, float] = MappingProxyType(self._launch_counters(how["ran"]) | self._count())
+
+    def _launch_counters(self, ran: bool) -> dict[str, float]:
+        blocks = self.grid_dim[0] * self.grid_dim[1] * self.grid_dim[2] if ran else 0
+        warps = -(-self.block_size // WARP_SIZE)
+        return {"blocks": blocks, "threads": blocks * self.block_size, "warps": blocks * warps}
+
+    def _count(self, keep: Callable[[int], bool] = lambda site: True, array: str | None = None) -> dict[str, float]:
+        tallies = [t for (site, _, _), t in self._tallies.items() if keep(site) and array in (None, t.array)]
+        lines: Iterable[tuple[LineCounts, tuple]] = [
+            (counts, self._sites[site].flop) for site, counts in self._lines.items() if keep(site) and array is None
+        ]
+        return summarise(tallies, lines)
+
+    def by_line(self) -> dict[int | str, dict[str, float]]:
+        """Return the counters per source line (of a device function in another file: "name:line")."""
+        lines: dict[int | str, set[int]] = {}
+        for site in sorted({*self._lines, *(key[0] for key in self._tallies)}, key=lambda s: self._sites[s].line):
+            lines.setdefault(self._line_key(site), set()).add(site)
+        return {line: self._count(sites.__contains__) for line, sites in lines.items()}
+
+    def _line_key(self, site: int) -> int | str:
+        place = self._sites[site]
+        return place.line if place.filename == self._source.filename else f"{place.function}:{place.line}"
+
+    def by_array(self) -> dict[str, dict[str, float]]:
+        """Return the memory counters per array."""
+        return {name: self._count(array=name) for name in dict.fromkeys(t.array for t in self._tallies.values())}
+
+    def accesses(self, line: int | None = None, warp: int = 0) -> tuple[Access, ...]:
+        """Return what a warp (numbered over the grid) touched at each execution of a line, or of all lines.
+
+        The warp's block is simulated anew on a copy of the arguments as they were, in step, without the other blocks.
+        """
+        run, snapshot = self._again
+        warps_per_block = -(-self.block_size // WARP_SIZE)
+        if isinstance(warp, bool) or not isinstance(warp, int | np.integer) or not 0 <= warp < self.counters["warps"]:
+            raise InputError(f"warp={warp!r}", f"the launch has {self.counters['warps']} warps, numbered from 0")
+        if snapshot is None:
+            raise KernelError("accesses of this trace", "the kernel was not run, because a GPU would refuse its launch")
+        recorder = _Recorder(run.program, int(warp) % warps_per_block, int(warp))
+        watch = Observer(run.program, run.grid_dim, run.block_dim)
+        watch.recorder = recorder
+        watch.say = lambda text: None
+        copies = snapshot.copy()
+        block = int(warp) // warps_per_block
+        again = Run(
+            run.program,
+            run.grid_dim,
+            run.block_dim,
+            copies.open(watch)[0],
+            run.dynamic_shared_bytes,
+            watch,
+            run.step_limit,
+        )
+        again.lockstep(range(block, block + 1))
+        return tuple(access for access in recorder.accesses if line in (None, access.line))
+
+    def __repr__(self) -> str:
+        c = self.counters
+        lines = [
+            f"Trace of {self.kernel_name}[{self.grid_dim}, {self.block_dim}], simulated ({self.schedule}): "
+            f"{c['blocks']:,} blocks, {c['warps']:,} warps, {c['threads']:,} threads"
+        ]
+        for kind in ("load", "store"):
+            lines.append(
+                f"  global {kind}s: {c[f'global_{kind}_requests']:,} requests, {c[f'global_{kind}_sectors']:,} sectors "
+                f"({c[f'global_{kind}_sectors_per_request']:.2f} per request), {c[f'global_{kind}_bytes']:,} bytes"
+            )
+        for kind in ("load", "store"):
+            if c[f"shared_{kind}_requests"]:
+                lines.append(
+                    f"  shared {kind}s: {c[f'shared_{kind}_requests']:,} requests, "
+                    f"{c[f'shared_{kind}_wavefronts']:,} wavefronts, "
+                    f"{c[f'shared_{kind}_bank_conflicts']:,} bank conflicts"
+                )
+        lines.append(
+            f"  {c['barriers']:,} barriers, {c['branches']:,} branches ({c['divergent_branches']:,} divergent), "
+            f"{c['mean_active_lanes']:.1f} active lanes, {c['flop']:,} FLOP, {c['arithmetic_intensity']:.3g} FLOP/byte"
+        )
+        lines += [f"  hazard: {hazard}" for hazard in self.hazards] or ["  no hazards"]
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+class _Recorder:
+    """Records the accesses of one warp of the block that is simulated."""
+
+    def __init__(self, program: Program, warp_in_block: int, warp: int) -> None:
+        self.accesses: list[Access] = []
+        self._program = program
+        self._place = warp_in_block
+        self._warp = warp
+        self._seen: dict[tuple[int, str], int] = {}
+
+    def __call__(self, kind: str, site: int, array: DeviceMemory, at: Address) -> None:
+        chosen = at.mask.lanes.warp == self._place
+        mask = at.mask.split(chosen)[0]
+        if not mask:
+            return
+        lanes = np.flatnonzero(mask.active)
+        cells = mask.spread(at.cell)
+        if array.base is not None:
+            cells = cells - array.base
+        itemsize = array.cells.dtype.itemsize
+        passes = 1
+        if array.space == "global":
+            passes = sectors(cells * itemsize, mask)
+        elif array.space == "shared":
+            passes = wavefronts(cells * itemsize, mask, itemsize)[0]
+        line = self._program.sites[site].line
+        occurrence = self._seen[site, kind] = self._seen.get((site, kind), -1) + 1
+        self.accesses.append(
+            Access(
+                line=line,
+                kind=kind,
+                space=array.space,
+                array=array.name,
+                occurrence=occurrence,
+                warp=self._warp,
+                lanes=tuple(int(lane) % WARP_SIZE for lane in at.mask.lanes.lane[lanes]),
+                indices=tuple(array.index_of(int(cell)) for cell in cells[lanes]),
+                addresses=tuple(int(cell) * itemsize for cell in cells[lanes]),
+                itemsize=itemsize,
+                passes=passes,
+            )
+        )
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Return ours, Numba's or a plain function as a kernel of the simulator."""
+    kernel = getattr(kernel, "simulated", kernel)
+    if isinstance(kernel, Kernel):
+        return kernel
+    function = getattr(kernel, "py_func", kernel)
+    if not callable(function) or not hasattr(function, "__code__"):
+        raise KernelError(f"{kernel!r}", "this is no kernel", "Give trace a function decorated with @cuda.jit.")
+    return Kernel(function)
+
+
+def trace(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    *args: Any,
+    shared_bytes: int = 0,
+    schedule: str = "lockstep",
+    seed: int = 0,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+) -> Trace:
+    """Run a kernel on the CPU as a launch would, changing the arrays, and return what it did.
+
+    kernel: decorated with @cuda.jit (ours or Numba's), or its Python function. grid, block: one to three integers.
+    shared_bytes: dynamic shared memory per block. schedule: "lockstep" runs all threads in step; "interleaved" runs the
+    warps one after another between barriers in an order drawn from seed, so that a race may show another wrong answer.
+    step_limit: loop trips after which a kernel counts as endless (KernelError).
+
+    A hazard is recorded, never raised. Where a GPU would refuse the launch, the kernel is not run. KernelError for code
+    that kernels may not contain; InputError for a senseless grid or block.
+
+    >>> from labkit.simt import cuda
+    >>> @cuda.jit
+    ... def double(x):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] = x[i] * 2
+    >>> x = np.arange(100, dtype=np.float32)
+    >>> result = trace(double, 4, 32, x)
+    >>> result.counters["global_load_requests"], result.counters["flop"], result.hazards
+    (4, 100, ())
+    """
+    check_choice("schedule", schedule, SCHEDULES)
+    check_positive("step_limit", step_limit)
+    grid_dim, block_dim, shared_bytes = (
+        normalise_dim("grid", grid),
+        normalise_dim("block", block),
+        check_bytes(shared_bytes),
+    )
+    simulated = as_kernel(kernel)
+    arguments = simulated.bind(args)
+    program = simulated.program(arguments.types)
+    arguments.require_writeable(program.stored)
+    observer = Observer(program, grid_dim, block_dim)
+    how = {"schedule": schedule, "seed": seed}
+    problems = broken_limits(grid_dim, block_dim, shared_bytes, program)
+    if problems:
+        run = Run(program, grid_dim, block_dim, [], shared_bytes, observer, step_limit)
+        for problem in problems:
+            observer.hazards.add(
+                Hazard("launch_limits", "grid", problem, line=program.source.first_line), access=problem
+            )
+        return Trace(run, observer, simulated, None, ran=False, **how)
+    snapshot = arguments.copy()
+    opened, write_back = arguments.open(observer)
+    _watch_for_races(program, arguments, opened)
+    run = Run(program, grid_dim, block_dim, opened, shared_bytes, observer, int(step_limit))
+    try:
+        run.interleaved(seed) if schedule == "interleaved" else run.lockstep()
+    finally:
+        write_back()
+    return Trace(run, observer, simulated, snapshot, ran=True, **how)
+
+
+def _watch_for_races(program: Program, arguments: Arguments, opened: list[Any]) -> None:
+    """Give a shadow to every array that the kernel may write; arguments that overlap in memory share one."""
+    named = zip(arguments.names, opened, strict=True)
+    arrays = [(m.cells.ctypes.data, m, name) for name, m in named if isinstance(m, DeviceMemory)]
+    arrays.sort(key=lambda entry: entry[0])
+    group: list[tuple[int, DeviceMemory, str]] = []
+    for entry in [*arrays, None]:
+        if entry is not None and (not group or entry[0] < max(start + m.cells.nbytes for start, m, _ in group)):
+            group.append(entry)
+            continue
+        if any(name in program.stored for _, _, name in group):
+            _share_shadow(group)
+        group = [entry] if entry is not None else []
+
+
+def _share_shadow(group: list[tuple[int, DeviceMemory, str]]) -> None:
+    first = group[0][0]
+    end = max(start + memory.cells.nbytes for start, memory, _ in group)
+    unit = math.gcd(*(memory.cells.itemsize for _, memory, _ in group), *(start - first for start, _, _ in group))
+    shadow = Shadow((end - first) // unit, crosses_blocks=True)
+    for start, memory, _ in group:
+        memory.shadow = shadow
+        memory.shadow_offset = (start - first) // unit
+        memory.shadow_units = memory.cells.itemsize // unit

@@ -1,0 +1,143 @@
+"""Who is told what happens in a kernel. This one, for launches, only stops the kernel where a GPU would fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labkit.errors import KernelError
+from labkit.simt.lanes import Lanes, Mask, Value, coordinates
+from labkit.simt.program import Program, Site
+
+if TYPE_CHECKING:
+    from labkit.simt.memory import Address, DeviceMemory
+
+_PRINTED_LINES = 100
+
+
+class Watch:
+    """Told of every access, branch and barrier; the base class ignores what does not stop a launch."""
+
+    tracing = False
+
+    def __init__(self, program: Program, grid_dim: tuple[int, int, int], block_dim: tuple[int, int, int]) -> None:
+        self.program = program
+        self.grid_dim = grid_dim
+        self.block_dim = block_dim
+        self.block_size = block_dim[0] * block_dim[1] * block_dim[2]
+        self.printed = 0
+
+    # ---- what a launch does not look at ----
+
+    def load(self, site: int, array: DeviceMemory, at: Address) -> None:
+        """Each active lane is about to read a cell."""
+
+    def store(self, site: int, array: DeviceMemory, at: Address, value: Value) -> None:
+        """Each active lane is about to write its value to a cell."""
+
+    def atomic(self, site: int, array: DeviceMemory, at: Address) -> None:
+        """Each active lane is about to update a cell atomically."""
+
+    def count(self, site: int, mask: Mask) -> None:
+        """A statement is executed."""
+
+    def count_operand(self, site: int, mask: Mask) -> None:
+        """A guarded operand of a statement is evaluated."""
+
+    def branch(self, site: int, mask: Mask, taken: Mask) -> None:
+        """A condition has been evaluated."""
+
+    def barrier(self, site: int, lanes: Lanes, blocks: np.ndarray) -> None:
+        """These blocks (booleans, by place in the batch) have passed a barrier."""
+
+    def syncwarp(self, site: int, mask: Mask) -> None:
+        """These lanes have synchronised within their warps."""
+
+    def warp_function(self, site: int, mask: Mask, kind: str) -> None:
+        """A shuffle or a vote is executed."""
+
+    def note(self, site: int, what: str) -> None:
+        """Something legal happened that is worth knowing."""
+
+    def negative_index(self, site: int, array: DeviceMemory) -> None:
+        """Some lanes use a negative index, which counts from the end."""
+
+    def new_array(self, array: DeviceMemory) -> None:
+        """A shared or local array has been made."""
+
+    def new_view(self, array: DeviceMemory, views: list[DeviceMemory]) -> None:
+        """The dynamic shared memory is used under one more type; `views` are all of them."""
+
+    # ---- what stops a launch ----
+
+    def out_of_bounds(
+        self, site: int, array: DeviceMemory, mask: Mask, bad: np.ndarray, index: tuple[Value, ...]
+    ) -> None:
+        """Some lanes use an index that the array does not have."""
+        lane = int(bad.argmax())
+        thread, block = self.who(mask.lanes, lane)
+        self.stop(site, describe_out_of_bounds(array, index, lane), thread, block)
+
+    def divergent_barrier(self, site: int, lanes: Lanes, waiting: np.ndarray, missing: np.ndarray, why: str) -> None:
+        """Some threads wait at a barrier that others of their block do not reach."""
+        thread, block = self.who(lanes, int(waiting.argmax()))
+        self.stop(site, f"it waits at a barrier, but {why}", thread, block)
+
+    def failed_assertion(self, site: int, mask: Mask, message: str) -> None:
+        """Some lanes fail an assert."""
+        thread, block = self.who(mask.lanes, int(mask.active.argmax()))
+        self.stop(site, f"its assertion fails{f': {message}' if message else ''}", thread, block)
+
+    def stop(self, site: int, problem: str, thread: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+        """Raise KernelError with the line and the thread."""
+        place = self.program.sites[site]
+        given = f"{place.function}, line {place.line}: `{place.text}`"
+        advice = "Use simt.trace(kernel, grid, block, …).hazards to see every such place."
+        raise KernelError(given, f"in thread {show(thread)} of block {show(block)} {problem}", advice)
+
+    # ---- helpers ----
+
+    def who(self, lanes: Lanes, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Return the thread and the block of a lane as (x, y, z)."""
+        return self.who_in_grid(lanes.first_thread_in_grid + lane)
+
+    def who_in_grid(self, thread_in_grid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Return the thread and the block of a thread numbered over the grid."""
+        block, thread = divmod(int(thread_in_grid), self.block_size)
+        return coordinates(thread, self.block_dim), coordinates(block, self.grid_dim)
+
+    def say(self, text: str) -> None:
+        """Print a line of the kernel's own output, up to a limit."""
+        self.printed += 1
+        if self.printed <= _PRINTED_LINES:
+            print(text)
+        elif self.printed == _PRINTED_LINES + 1:
+            print(f"… the kernel prints more than {_PRINTED_LINES} lines; the rest is not shown")
+
+    def line(self, site: int) -> Site:
+        """Return the place in the source."""
+        return self.program.sites[site]
+
+
+def show(place: tuple[int, ...]) -> str:
+    """Return coordinates for a message: without the trailing dimensions that are 0, but at least x.
+
+    >>> show((3, 0, 0)), show((3, 1, 0))
+    ('3', '(3, 1)')
+    """
+    while len(place) > 1 and place[-1] == 0:
+        place = place[:-1]
+    return str(place[0]) if len(place) == 1 else str(place)
+
+
+def describe_index(index: tuple[Value, ...], lane: int) -> tuple[int, ...]:
+    """Return one lane's index as Python integers."""
+    return tuple(int(i[lane]) if isinstance(i, np.ndarray) else int(i) for i in index)
+
+
+def describe_out_of_bounds(array: DeviceMemory, index: tuple[Value, ...], lane: int) -> str:
+    """Say which element one lane asks for and what the array has."""
+    place = ", ".join(map(str, describe_index(index, lane)))
+    shape = ", ".join(str(int(n)) for n in array.shape)
+    return f"{array.name}[{place}] is out of bounds: {array.name} has shape ({shape}{',' * (len(array.shape) == 1)})"
