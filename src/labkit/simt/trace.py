@@ -80,6 +80,9 @@ class Trace:
         self._tallies = observer.tallies
         self._lines = observer.lines
         self._again = (run, snapshot)
+        run.arguments = ()  # a trace may live long: it keeps no memory that the kernel used
+        for tally in self._tallies.values():
+            tally.forget()
         self.hazards: tuple[Hazard, ...] = tuple(observer.hazards)
         self.notes: tuple[Note, ...] = tuple(
             Note(message, self._sites[site].line, count) for (site, message), count in observer.notes.items()
