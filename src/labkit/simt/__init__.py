@@ -25,8 +25,8 @@ What kernels may contain
 - math.*, abs, min, max, pow, round, int, float, bool, NumPy's scalar types as casts, print
 - cuda.threadIdx, blockIdx, blockDim, gridDim, laneid, warpsize, grid, gridsize; shared.array, local.array,
   const.array_like; syncthreads, syncthreads_count, _and, _or, syncwarp; atomic.add, sub, max, min, and_, or_, xor,
-  exch, cas, inc, dec; shfl_sync, shfl_up_sync, shfl_down_sync, shfl_xor_sync, ballot_sync, all_sync, any_sync, activemask;
-  popc, clz, ffs, brev, fma, selp
+  exch, cas, inc, dec; shfl_sync, shfl_up_sync, shfl_down_sync, shfl_xor_sync, ballot_sync, all_sync, any_sync;
+  activemask, popc, clz, ffs, brev, fma, selp
 - functions decorated with @cuda.jit(device=True); globals and closure variables, as constants
 
 Anything else is refused at the first launch or trace, with the line and what to write instead.
