@@ -16,7 +16,7 @@ import numpy as np
 from labkit.simt.lanes import Mask, Value
 
 if TYPE_CHECKING:
-    from labkit.simt.hazards import Shadow
+    from labkit.simt.races import Shadow
     from labkit.simt.watch import Watch
 
 SPACES = ("global", "shared", "local", "constant")

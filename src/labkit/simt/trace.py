@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit.errors import InputError, KernelError, check_choice, check_positive
 from labkit.simt.counters import LineCounts, sectors, summarise, wavefronts
-from labkit.simt.hazards import Hazard, Shadow
+from labkit.simt.hazards import Hazard
 from labkit.simt.lanes import WARP_SIZE
 from labkit.simt.launch import (
     DEFAULT_STEP_LIMIT,
@@ -26,6 +26,7 @@ from labkit.simt.machine import Run
 from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.observer import Observer
 from labkit.simt.program import Program
+from labkit.simt.races import Shadow
 
 SCHEDULES = ("lockstep", "interleaved")
 
@@ -95,7 +96,7 @@ class Trace:
         return {"blocks": blocks, "threads": blocks * self.block_size, "warps": blocks * warps}
 
     def _count(self, keep: Callable[[int], bool] = lambda site: True, array: str | None = None) -> dict[str, float]:
-        tallies = [t for (site, _, _), t in self._tallies.items() if keep(site) and array in (None, t.array)]
+        tallies = [t for (site, *_), t in self._tallies.items() if keep(site) and array in (None, t.array)]
         lines: Iterable[tuple[LineCounts, tuple]] = [
             (counts, self._sites[site].flop) for site, counts in self._lines.items() if keep(site) and array is None
         ]
@@ -275,9 +276,7 @@ def trace(
     if problems:
         run = Run(program, grid_dim, block_dim, [], shared_bytes, observer, step_limit)
         for problem in problems:
-            observer.hazards.add(
-                Hazard("launch_limits", "grid", problem, line=program.source.first_line), access=problem
-            )
+            observer.hazards.add(Hazard("launch_limits", "grid", problem, line=program.source.first_line))
         return Trace(run, observer, simulated, None, ran=False, **how)
     snapshot = arguments.copy()
     opened, write_back = arguments.open(observer)
@@ -309,7 +308,7 @@ def _share_shadow(group: list[tuple[int, DeviceMemory, str]]) -> None:
     first = group[0][0]
     end = max(start + memory.cells.nbytes for start, memory, _ in group)
     unit = math.gcd(*(memory.cells.itemsize for _, memory, _ in group), *(start - first for start, _, _ in group))
-    shadow = Shadow((end - first) // unit, crosses_blocks=True)
+    shadow = Shadow((end - first) // unit, "global")
     for start, memory, _ in group:
         memory.shadow = shadow
         memory.shadow_offset = (start - first) // unit
