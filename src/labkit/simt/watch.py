@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from labkit.errors import KernelError
 from labkit.simt.hazards import Element, Who
 from labkit.simt.lanes import Lanes, Mask, Value, coordinates
+from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.program import Program
-
-if TYPE_CHECKING:
-    from labkit.simt.memory import Address, DeviceMemory
 
 _PRINTED_LINES = 100
 
