@@ -92,7 +92,7 @@ class _Writer:
         return f"int(min(max({value}, -500.0), 500.0))"
 
     def _storable(self, value: str) -> str:
-        """Bring into range: uint64 and int64 may unify to float64, and a float too large for an integer is undefined."""
+        """Bring into range: uint64 and int64 may unify to float64, and a float too large for an integer is UB."""
         return f"int(({value}) % {self.rng.choice((1000003, 65521, 2**31 - 1))})"
 
     def _integer_leaf(self) -> str:
