@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,19 @@ def test_a_record_of_another_shape_is_kept_aside(lesson, results, spoil: dict) -
     lesson.results.path.write_text(json.dumps(on_file(results) | spoil))
     assert Lesson(find_lesson("01")).results.measurements == {}
     assert len(list(results.glob("*.damaged-*"))) == 1
+
+
+def test_two_threads_record_without_losing_anything(lesson, results) -> None:
+    def commit(name: str) -> None:
+        for i in range(20):
+            lesson.results.keep("predictions", {f"{name}-{i}": {"value": i, "text": str(i)}})
+
+    threads = [threading.Thread(target=commit, args=(name,)) for name in ("cell", "control")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(on_file(results)["predictions"]) == 40
 
 
 def test_profiles_are_recorded_apart(lesson, results, monkeypatch) -> None:

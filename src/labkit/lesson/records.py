@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,10 @@ class LessonRecord:
     verdicts: dict[str, Any] = field(default_factory=dict)
     measurements: dict[str, Any] = field(default_factory=dict)
     checks: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # A prediction is committed on the thread of the controls, while a cell may be recording on the main one.
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, lesson: str, machine: Machine, profile: str, folder: Path | None = None) -> LessonRecord:
@@ -98,8 +103,18 @@ class LessonRecord:
         kept = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("path", "machine")}
         return {"format_version": FORMAT_VERSION, "machine": self.machine.to_dict(), **kept}
 
+    def keep(self, part: str, entries: dict[str, Any]) -> None:
+        """Put entries into one part of the record ("predictions", "measurements", …) and write it."""
+        with self._lock:
+            getattr(self, part).update(entries)
+            self._write()
+
     def save(self) -> Path:
-        """Write the record, through a temporary file and a rename."""
+        """Write the record, through a temporary file and a rename, and return its path."""
+        with self._lock:
+            return self._write()
+
+    def _write(self) -> Path:
         return write_json(self.path, self.to_dict())
 
 
