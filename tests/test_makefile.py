@@ -141,6 +141,7 @@ def test_the_same_index_again_changes_nothing(checkout: Path) -> None:
 # --- make test ---------------------------------------------------------------------------------------------------
 
 
+# C09-01
 def test_checks_run_in_order(checkout: Path) -> None:
     pretend_made(checkout)
     commands = plan(checkout, "test")
@@ -161,6 +162,13 @@ def test_checks_run_in_order(checkout: Path) -> None:
 def test_notebooks_are_never_listed_by_hand() -> None:
     for name in ("Makefile", ".ci/run"):
         assert not re.search(r"\d\d_\w+|--deselect|-k ", (ROOT / name).read_text())
+
+
+# C09-07: kernels that start side by side race for ports
+def test_notebooks_run_one_after_the_other() -> None:
+    for name in ("Makefile", ".ci/run", "pyproject.toml", "conftest.py"):
+        assert not re.search(r"xdist|--numprocesses|pytest.* -n\b|--dist\b", (ROOT / name).read_text())
+    assert ".NOTPARALLEL:" in (ROOT / "Makefile").read_text()
 
 
 def test_nothing_lets_a_failure_pass() -> None:

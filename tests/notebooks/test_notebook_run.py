@@ -96,11 +96,13 @@ def test_sound_notebook_passes(run, name: str) -> None:
     assert run[0][name] == ""
 
 
+# C09-01, C09-02, C10-01, C10-03
 @pytest.mark.parametrize("name", FAILS)
 def test_fault_fails_the_notebook_and_is_named(run, name: str) -> None:
     assert FAILS[name][1] in run[0][name]
 
 
+# C09-01
 def test_seconds_are_reported_against_the_budget(run) -> None:
     lines = {line.split()[0]: line for line in run[1].splitlines() if " s of 40 s" in line}
     assert lines.keys() == {f"{name}.ipynb" for name in run[0]}
@@ -153,6 +155,7 @@ def channel_with_clock(monkeypatch: pytest.MonkeyPatch):
     return make
 
 
+# C09-07
 @pytest.mark.parametrize("timeout_s", [None, 30.0])
 def test_a_late_message_is_taken_within_a_slice(channel_with_clock, timeout_s: float | None) -> None:
     channel = channel_with_clock(arrives_s=2.1)
