@@ -37,7 +37,7 @@ endif
 
 help:  ## list the commands
 	@echo "Usage: make COMMAND"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "Settings: PYTHON=python3.12 picks the Python, TORCH_INDEX=url where PyTorch comes from,"
 	@echo "          LAB_ARGS=\"--no-browser\" goes to JupyterLab, REPO=owner/name to make colab."
 

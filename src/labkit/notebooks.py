@@ -28,13 +28,16 @@ def lesson_paths(course: Path) -> list[Path]:
 
 
 def read_notebook(path: Path) -> Any:
-    """Return the notebook at path. Raises RecordError if it is missing or damaged."""
+    """Return the notebook at path. Raises RecordError if it is missing, damaged or no valid notebook."""
     import nbformat
 
     try:
-        return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, AttributeError) as problem:
-        raise RecordError(path.name, f"this is not a readable notebook ({problem})") from problem
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)  # read only logs what is wrong
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as problem:
+        reason = " ".join(str(problem).split())[:200]
+        raise RecordError(path.name, f"this is not a readable notebook ({reason})") from problem
+    return notebook
 
 
 def write_notebook(notebook: Any, path: Path) -> Path:
@@ -86,14 +89,14 @@ def read_solutions(path: Path) -> dict[str, str]:
 
 
 def solved(notebook: Any, solutions: dict[str, str], name: str) -> Any:
-    """Return the notebook with every exercise cell replaced by its solution.
+    """Return the notebook with the code cell of every exercise replaced by its solution.
 
     Raises RecordError if an exercise has no solution or a solution no exercise.
     """
     exercises = {
         cell.id.removeprefix(EXERCISE).replace("-", "_"): cell
         for cell in notebook.cells
-        if cell.id.startswith(EXERCISE)
+        if cell.cell_type == "code" and cell.id.startswith(EXERCISE)  # a text about it may be named after it, too
     }
     unmatched = exercises.keys() ^ solutions.keys()
     if unmatched:
