@@ -91,6 +91,22 @@ def test_the_threads_of_torch_are_capped(monkeypatch):  # C06-01: 384-core host,
     assert cpus.default_threads() == 4
 
 
+def test_threads_of_numpy_follow_and_are_restored() -> None:
+    """C02-07: a comparison is fair only if the legend's thread count holds for NumPy, too."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    def blas_threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    before = blas_threads()
+    assert before, "NumPy's BLAS shows no thread pool here"
+    with cpus.cpu_threads(1):
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
 def test_the_thread_count_is_restored_even_after_an_error():  # C02-07: afterwards = before
     before = torch.get_num_threads()
     for inside in (1, before + 1):

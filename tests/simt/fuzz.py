@@ -91,6 +91,10 @@ class _Writer:
     def _integer_of(self, value: str) -> str:
         return f"int(min(max({value}, -500.0), 500.0))"
 
+    def _storable(self, value: str) -> str:
+        """Bring into range: uint64 and int64 may unify to float64, and a float too large for an integer is undefined."""
+        return f"int(({value}) % {self.rng.choice((1000003, 65521, 2**31 - 1))})"
+
     def _integer_leaf(self) -> str:
         rng = self.rng
         index = rng.choice(("t", "g", "i0", "i1", *self.loop_variables))
@@ -189,17 +193,20 @@ class _Writer:
             self._bound(depth, name)
 
     def _put_local(self, depth: int, nesting: int) -> None:
-        self.put(depth, f"mine[({self.integer(1)}) % 4] = {self.integer(1)}")
+        self.put(depth, f"mine[({self.integer(1)}) % 4] = {self._storable(self.integer(1))}")
 
     def _put_output(self, depth: int, nesting: int) -> None:
         if self.rng.random() < 0.5:
-            self.put(depth, f"out_i[g, {self.rng.randint(0, 2)}] {self.rng.choice(('=', '+='))} {self.integer(1)}")
+            self.put(
+                depth,
+                f"out_i[g, {self.rng.randint(0, 2)}] {self.rng.choice(('=', '+='))} {self._storable(self.integer(1))}",
+            )
         else:
             self.put(depth, f"out_f[g, {self.rng.randint(0, 2)}] = ({self.floating(1)}) % 50")
 
     def _put_atomic(self, depth: int, nesting: int) -> None:
         name, slot = self.rng.choice((("add", 0), ("max", 1), ("min", 2), ("xor", 3), ("add", 4)))
-        self.put(depth, f"cuda.atomic.{name}(counts, {slot}, np.int64({self.integer(1)}))")
+        self.put(depth, f"cuda.atomic.{name}(counts, {slot}, {self._storable(self.integer(1))})")
 
     def _put_swap(self, depth: int, nesting: int) -> None:
         self.put(depth, "i0, i1 = i1, i0" if self.rng.random() < 0.5 else "f0, f1 = f1, f0")
@@ -272,7 +279,7 @@ class _Writer:
             self._phase()
         self.may_return = True
         self.statements(1, self.rng.randint(1, 4))
-        self.put(1, "out_i[g, 2] += i0 + 3 * i1 - i2")
+        self.put(1, f"out_i[g, 2] += {self._storable('i0 + 3 * i1 - i2')}")
         self.put(1, "out_f[g, 2] = f0 - f1")
         return "\n".join(self.lines) + "\n"
 
@@ -285,7 +292,10 @@ class _Writer:
         if form == "branch":
             self.put(1, f"if cuda.blockIdx.x % 2 == {self.rng.randint(0, 1)}:")
         depth += form != "plain"
-        self.put(depth, f"s[t] = {self.integer() if self.shared_kind == 'int' else f'({self.floating()}) % 40'}")
+        self.put(
+            depth,
+            f"s[t] = {self._storable(self.integer()) if self.shared_kind == 'int' else f'({self.floating()}) % 40'}",
+        )
         self.put(depth, "cuda.syncthreads()")
         self.shared = self.shared_kind
         self.statements(depth, self.rng.randint(1, 3))

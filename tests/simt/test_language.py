@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import time
 import warnings
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from labkit.errors import LabkitError
 from labkit.simt import KernelError, cuda, trace
+from labkit.simt.launch import DEFAULT_STEP_LIMIT
 
 # Each body is the statement under test; x and y are arrays, t is the thread. What the message must name; the refusal
 # also says what to write instead.
@@ -347,15 +347,31 @@ def endless(y):
             y[t] = 1
 
 
-def test_a_kernel_that_never_ends_is_stopped():
-    start = time.perf_counter()
+@pytest.mark.parametrize("how", ["launch", "trace"])
+def test_a_kernel_that_never_ends_is_stopped(how, monkeypatch):
+    monkeypatch.setattr("labkit.simt.launch.DEFAULT_STEP_LIMIT", 3000)  # the real one takes seconds
     with pytest.raises(KernelError) as caught:
-        cuda.jit(endless)[1, 8](np.zeros(8))
-    assert time.perf_counter() - start < 60
+        if how == "launch":
+            cuda.jit(endless)[1, 8](np.zeros(8))
+        else:
+            trace(cuda.jit(endless), 1, 8, np.zeros(8), step_limit=3000)
     message = str(caught.value)
     line = endless.__code__.co_firstlineno
     assert any(f"line {line + offset}" in message for offset in (2, 3, 4))
-    assert "5" in message  # lanes 3 to 7 are still running
+    assert "5 threads" in message  # lanes 3 to 7 are still running
+
+
+def test_the_step_limit_is_finite_and_leaves_room():
+    assert 10_000 < DEFAULT_STEP_LIMIT < 10**8
+
+    def long(y):
+        t = cuda.threadIdx.x
+        for _ in range(20_000):
+            y[t] += 1
+
+    y = np.zeros(2)
+    cuda.jit(long)[1, 2](y)
+    assert (y == 20_000).all()
 
 
 def test_print_says_which_thread_said_what(capsys):

@@ -260,8 +260,11 @@ def test_a_live_figure_inside_a_callback_takes_the_explorer_s_place(browser):
     seen = []
 
     def draw(n):
+        (figure,) = [w for w in browser.parts(explorer, ipywidgets.HTML) if "labkit-figure" in w._dom_classes]
+        assert "labkit-stale" in figure._dom_classes  # what still stands there is of the last run
         curve = live()
         curve.update("1 of 2")
+        assert "labkit-stale" not in figure._dom_classes
         seen.append(explorer.html)
         return "2 of 2"
 
@@ -286,6 +289,14 @@ def test_a_fold_hides_everything_until_it_is_opened(browser):
 def test_draw_must_be_a_function(draw):
     with pytest.raises(InputError):
         explore(draw, n=(0, 1))
+
+
+@pytest.mark.parametrize("run_button", [False, True])
+def test_controls_that_draw_does_not_take_are_refused_at_once(run_button):
+    with pytest.raises(InputError, match=r"draw\(n\)"):
+        explore(lambda n: "x", m=(0, 1), run_button=run_button)
+    with pytest.raises(InputError, match=r"draw\(n, m\)"):
+        explore(lambda n, m: "x", m=(0, 1), run_button=run_button)
 
 
 def test_an_explorer_needs_a_control():

@@ -61,16 +61,17 @@ def default_threads() -> int:
 
 @contextmanager
 def cpu_threads(n: int | None = None) -> Iterator[int]:
-    """Run a block with n intra-op threads of torch (None: `default_threads()`), then restore what was set before.
+    """Run a block with n threads of torch and of NumPy's BLAS (None: `default_threads()`), then restore both.
 
-    Only `set_num_threads` is used: the number of inter-op threads can be set just once in a process. Raises
-    InputError unless n is a whole number from 1 on.
+    Of torch's threads only those within an operation are set: the number of inter-op threads can be set just once in
+    a process. Raises InputError unless n is a whole number from 1 on.
 
     >>> with cpu_threads(1) as n:
     ...     n
     1
     """
     import torch
+    from threadpoolctl import threadpool_limits
 
     if n is None:
         n = default_threads()
@@ -79,7 +80,8 @@ def cpu_threads(n: int | None = None) -> Iterator[int]:
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
-        yield n
+        with threadpool_limits(limits=n, user_api="blas"):
+            yield n
     finally:
         torch.set_num_threads(before)
 

@@ -10,9 +10,10 @@ import numpy as np
 from labkit.errors import KernelError
 from labkit.simt import warps
 from labkit.simt.atomics import update
+from labkit.simt.hazards import show
 from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.memory import DeviceMemory, open_global, poison
-from labkit.simt.watch import Watch, show
+from labkit.simt.watch import Watch
 
 
 class SharedMemory:
@@ -67,7 +68,7 @@ class Steps:
         if self.left < 0:
             lanes = np.flatnonzero(mask.active)
             place = self.watch.program.sites[site]
-            threads = ", ".join(show(self.watch.who(mask.lanes, int(lane))[0]) for lane in lanes[:4])
+            threads = ", ".join(show(self.watch.who(mask.lanes, int(lane)).thread) for lane in lanes[:4])
             raise KernelError(
                 f"{place.function}, line {place.line}: `{place.text}`",
                 f"the loop is still running after {self.limit:,} trips, in {len(lanes)} threads "
@@ -124,9 +125,9 @@ class Batch:
     def print(self, site: int, mask: Mask, *parts: str | Value) -> None:
         """Print one line per active thread."""
         for lane in np.flatnonzero(mask.active):
-            thread, block = self.watch.who(self.lanes, int(lane))
+            who = self.watch.who(self.lanes, int(lane))
             words = [str(part[lane] if isinstance(part, np.ndarray) else part) for part in parts]
-            self.watch.say(f"[block {show(block)}, thread {show(thread)}] {' '.join(words)}")
+            self.watch.say(f"[block {show(who.block)}, thread {show(who.thread)}] {' '.join(words)}")
             if self.watch.printed > 200:
                 return
 

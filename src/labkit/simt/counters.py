@@ -50,6 +50,10 @@ class Tally:
     conflicts: int = 0
     _kept: tuple = (None, None, {})
 
+    def forget(self) -> None:
+        """Let go of the addresses seen last."""
+        self._kept = (None, None, {})
+
     def add(self, array: DeviceMemory, at: Address) -> None:
         """Count one access by all active lanes of a batch."""
         self.requests += at.mask.warps

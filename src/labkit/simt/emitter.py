@@ -34,6 +34,26 @@ _ADVICE = {
     "Match": "Use if/elif/else.",
 }
 
+_NAMES = {
+    "With": "`with`",
+    "Try": "`try`",
+    "Raise": "`raise`",
+    "FunctionDef": "a function inside a kernel",
+    "Lambda": "a lambda",
+    "ListComp": "a list comprehension",
+    "List": "a list",
+    "Dict": "a dictionary",
+    "Set": "a set",
+    "GeneratorExp": "a generator",
+    "JoinedStr": "an f-string",
+    "Slice": "a slice",
+    "Import": "`import`",
+    "ImportFrom": "`import`",
+    "Global": "`global`",
+    "NamedExpr": "an assignment inside an expression",
+    "Match": "`match`",
+}
+
 
 class Emitter:
     """The state of compiling one function: the lines written so far, the types of its variables, its sites."""
@@ -121,7 +141,6 @@ class Emitter:
     def refuse_node(self, node: ast.AST) -> NoReturn:
         """Refuse a piece of Python that kernels do not have."""
         kind = type(node).__name__
-        names = {"JoinedStr": "an f-string", "ListComp": "a list comprehension", "With": "`with`", "Try": "`try`"}
         self.source.refuse(
-            node, names.get(kind, f"`{kind}`"), _ADVICE.get(kind, "Use numbers, arrays, if, for, while and functions.")
+            node, _NAMES.get(kind, f"`{kind}`"), _ADVICE.get(kind, "Use numbers, arrays, if, for, while and functions.")
         )

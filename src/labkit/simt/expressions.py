@@ -226,8 +226,7 @@ class ExpressionCompiler(Emitter):
         if op in _FLOP_OPERATORS:
             self.add_flop(dtype)
         a, b = self.cast(left, dtype).code, self.cast(right, dtype).code
-        how = OPERATORS[op]
-        return Expr(f"({a} {how} {b})" if isinstance(how, str) else f"ops.{how.__name__}({a}, {b})", dtype)
+        return Expr(OPERATORS[op].format(a=a, b=b), dtype)
 
     def _unaryop(self, node: ast.UnaryOp) -> Expr:
         op = type(node.op).__name__

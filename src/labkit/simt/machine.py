@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from labkit.simt.batch import Batch, SharedMemory, Steps
+from labkit.simt.hazards import show
 from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.program import Program
-from labkit.simt.watch import Watch, show
+from labkit.simt.watch import Watch
 
 # Lanes of a batch: enough to make NumPy's cost per call small, few enough for their arrays to stay in the cache.
 BATCH_LANES = 8_192
@@ -136,7 +137,7 @@ class Run:
             absent = missing | (waiting & ~here)
             where = "others of its block do not reach it"
             if absent.any():
-                thread = self.watch.who(lanes, int(absent.argmax()))[0]
+                thread = self.watch.who(lanes, int(absent.argmax())).thread
                 others = [line_of[other].line for other in sites if other != site]
                 where = f"thread {show(thread)} of its block does not reach it"
                 if others:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from labkit.simt.lanes import Mask, Value
 
 if TYPE_CHECKING:
-    from labkit.simt.hazards import Shadow
-    from labkit.simt.watch import Watch
-
-SPACES = ("global", "shared", "local", "constant")
+    from labkit.simt.races import Shadow
 
 
 def poison(dtype: np.dtype) -> np.generic:
@@ -57,6 +54,26 @@ class Address:
         return self.start + self.shift if self.shift else self.start
 
 
+class Listener(Protocol):
+    """Who an array tells what happens to it; the classes are in watch.py and observer.py."""
+
+    tracing: bool
+
+    def load(self, site: int, array: DeviceMemory, at: Address) -> None:
+        """Each active lane is about to read a cell."""
+
+    def store(self, site: int, array: DeviceMemory, at: Address, value: Value) -> None:
+        """Each active lane is about to write its value to a cell."""
+
+    def negative_index(self, site: int, array: DeviceMemory) -> None:
+        """Some lanes use a negative index, which counts from the end."""
+
+    def out_of_bounds(
+        self, site: int, array: DeviceMemory, mask: Mask, bad: np.ndarray, index: tuple[Value, ...]
+    ) -> None:
+        """Some lanes use an index that the array does not have."""
+
+
 class DeviceMemory:
     """One array in one memory space, for the lanes of a batch; what compiled kernels load from and store to."""
 
@@ -66,7 +83,7 @@ class DeviceMemory:
         space: str,
         cells: np.ndarray,
         shape: Sequence[int],
-        watch: Watch,
+        watch: Listener,
         *,
         strides: Sequence[int] | None = None,
         origin: int = 0,
@@ -177,7 +194,7 @@ def _c_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def open_global(name: str, array: np.ndarray, watch: Watch, space: str = "global") -> tuple[DeviceMemory, bool]:
+def open_global(name: str, array: np.ndarray, watch: Listener, space: str = "global") -> tuple[DeviceMemory, bool]:
     """Return a caller's array as kernel memory, and whether it is a copy that must be written back.
 
     A view keeps its strides: its cells are all elements between its first and its last address.

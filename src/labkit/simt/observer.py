@@ -9,17 +9,12 @@ from collections.abc import Callable
 import numpy as np
 
 from labkit.simt.counters import LineCounts, Tally
-from labkit.simt.hazards import SCOPES, Access, Conflict, Hazard, HazardBook, Shadow
+from labkit.simt.hazards import SCOPES, Element, HazardBook
 from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.program import Program
-from labkit.simt.watch import Watch, describe_index, describe_out_of_bounds, show
-
-_VERBS = {
-    "read after write": ("reads", "wrote"),
-    "write after read": ("writes", "read"),
-    "write after write": ("writes", "wrote"),
-}
+from labkit.simt.races import Access, Conflict, Shadow
+from labkit.simt.watch import Watch, describe_index, describe_out_of_bounds
 
 
 class Observer(Watch):
@@ -29,7 +24,7 @@ class Observer(Watch):
 
     def __init__(self, program: Program, grid_dim: tuple[int, int, int], block_dim: tuple[int, int, int]) -> None:
         super().__init__(program, grid_dim, block_dim)
-        self.tallies: dict[tuple[int, int, str], Tally] = {}
+        self.tallies: dict[tuple[int, str, str, str], Tally] = {}
         self.lines: dict[int, LineCounts] = defaultdict(LineCounts)
         self.hazards = HazardBook()
         self.notes: dict[tuple[int, str], int] = {}  # how often, in the order of the first time
@@ -41,12 +36,12 @@ class Observer(Watch):
 
     def new_array(self, array: DeviceMemory) -> None:
         """Look for hazards in a shared or local array that has been made."""
-        array.shadow = Shadow(len(array.cells), crosses_blocks=False)
+        array.shadow = Shadow(len(array.cells), array.space)
 
     def new_view(self, array: DeviceMemory, views: list[DeviceMemory]) -> None:
         """Look for hazards in dynamic shared memory: all its views share one shadow, in units that fit the smallest."""
         unit = min(dtype.itemsize for dtype in self.program.dynamic_dtypes)
-        array.shadow = views[0].shadow or Shadow(array.cells.nbytes // unit, crosses_blocks=False)
+        array.shadow = views[0].shadow or Shadow(array.cells.nbytes // unit, array.space)
         array.shadow_units = array.cells.itemsize // unit
 
     def load(self, site: int, array: DeviceMemory, at: Address) -> None:
@@ -58,7 +53,7 @@ class Observer(Watch):
             access = self._access(site, array, at)
             self._check_initialised(site, array, access)
             for conflict in array.shadow.read(access):
-                self._race(site, array, at.mask.lanes, conflict, access)
+                self._race(site, array, conflict, access)
 
     def store(self, site: int, array: DeviceMemory, at: Address, value: Value) -> None:
         """Count a write and look for what it races with; writes of the same value are noted only."""
@@ -68,9 +63,9 @@ class Observer(Watch):
         access = self._access(site, array, at)
         after_reads, after_writes = array.shadow.store(access)
         for conflict in after_reads:
-            self._race(site, array, at.mask.lanes, conflict, access)
+            self._race(site, array, conflict, access)
         for conflict in after_writes:
-            self._race(site, array, at.mask.lanes, self._different(site, array, at, value, conflict), access)
+            self._race(site, array, self._different(site, array, at, value, conflict), access)
 
     def atomic(self, site: int, array: DeviceMemory, at: Address) -> None:
         """Count an atomic update and look for plain accesses that it races with."""
@@ -80,10 +75,10 @@ class Observer(Watch):
         access = self._access(site, array, at, atomic=True)
         self._check_initialised(site, array, access)
         for conflict in [c for conflicts in array.shadow.store(access) for c in conflicts]:
-            self._race(site, array, at.mask.lanes, conflict, access)
+            self._race(site, array, conflict, access)
 
     def _tally(self, kind: str, site: int, array: DeviceMemory, at: Address) -> None:
-        key = (site, id(array) if array.space == "global" else 0, kind)
+        key = (site, kind, array.space, array.name)
         tally = self.tallies.get(key)
         if tally is None:
             tally = self.tallies[key] = Tally(kind, array.space, array.name, array.cells.dtype.itemsize)
@@ -110,36 +105,32 @@ class Observer(Watch):
         return Access(mask.lanes, which, cells, self._time, atomic=atomic)
 
     def _check_initialised(self, site: int, array: DeviceMemory, access: Access) -> None:
-        if array.space == "global":
+        """Report a read of shared or local memory that nothing has written yet."""
+        if not array.shadow.starts_empty:
             return
-        never = array.shadow.write.take(access.cells) == 0
+        never = array.shadow.never_written(access)
         if not never.any():
             return
-        lane = int(access.lanes[never.argmax()])
-        thread, block = self.who(access.batch, lane)
-        index = self._index_of(array, int(access.cells[never.argmax()]))
-        place = f"{array.name}[{', '.join(map(str, index))}]"
-        message = f"thread {show(thread)} of block {show(block)} reads {place}, which nothing has written yet"
-        self._report(
-            site,
-            Hazard(
-                f"uninitialised_{array.space}",
-                "block" if array.space == "shared" else "thread",
-                message,
-                block=block,
-                thread=thread,
-                count=len(np.unique(access.lanes[never])),
-                array=array.name,
-                index=index,
-            ),
+        first = int(never.argmax())
+        who = self.who(access.batch, int(access.lanes[first]))
+        element = self._element(array, int(access.cells[first]))
+        self.hazards.report(
+            f"uninitialised_{array.space}",
+            "block" if array.space == "shared" else "thread",
+            self.program.sites[site],
+            who,
+            f"{who} reads {element}, which nothing has written yet",
+            count=len(np.unique(access.lanes[never])),
+            array=array.name,
+            index=element.index,
         )
 
-    def _index_of(self, array: DeviceMemory, cell: int) -> tuple[int, ...]:
-        """Return the index of a cell of the shadow within its block's (or lane's) copy of an array."""
+    def _element(self, array: DeviceMemory, cell: int) -> Element:
+        """Return the element that a cell of the shadow belongs to."""
         cell = (cell - array.shadow_offset) // array.shadow_units
         if array.base is not None:
             cell -= int(array.base[np.searchsorted(array.base, cell, side="right") - 1])
-        return array.index_of(cell)
+        return Element(array.name, array.index_of(cell))
 
     def _different(self, site: int, array: DeviceMemory, at: Address, value: Value, conflict: Conflict) -> Conflict:
         """Keep the write conflicts whose values differ, and note the others."""
@@ -156,63 +147,26 @@ class Observer(Watch):
             conflict.what, conflict.lanes[~same], conflict.earlier_thread[~same], conflict.earlier_time[~same]
         )
 
-    def _race(self, site: int, array: DeviceMemory, lanes: Lanes, conflict: Conflict, access: Access) -> None:
+    def _race(self, site: int, array: DeviceMemory, conflict: Conflict, access: Access) -> None:
         """Report a conflict: one hazard per earlier line, showing a pair of threads of the widest scope."""
         if not len(conflict.lanes):
             return
         earlier_sites = np.frombuffer(self._sites_by_time, np.intc)[conflict.earlier_time]
-        now = lanes.first_thread_in_grid + conflict.lanes
-        distance = access.distance(now, conflict.earlier_thread)
+        distance = access.distance(access.batch.thread_in_grid[conflict.lanes], conflict.earlier_thread)
         for earlier_site in np.unique(earlier_sites):
             these = np.flatnonzero(earlier_sites == earlier_site)
             first = these[distance[these].argmax()]
             lane = int(conflict.lanes[first])
-            cell = int(access.cells[np.searchsorted(access.lanes, lane)])
-            scope = SCOPES[int(distance[first]) - 1]
-            other = self.program.sites[earlier_site]
-            thread, block = self.who(lanes, lane)
-            other_thread, other_block = self.who_in_grid(conflict.earlier_thread[first])
-            index = self._index_of(array, cell)
-            message = self._describe_race(
-                site, array, index, conflict.what, scope, (thread, block), (other_thread, other_block), other.line
+            self.hazards.report_race(
+                self.program.sites[site],
+                self.who(access.batch, lane),
+                self._element(array, int(access.cells[np.searchsorted(access.lanes, lane)])),
+                conflict.what,
+                SCOPES[int(distance[first]) - 1],
+                self.program.sites[earlier_site],
+                self.who_in_grid(conflict.earlier_thread[first]),
+                count=len(np.unique(conflict.lanes[these])),
             )
-            self._report(
-                site,
-                Hazard(
-                    "race",
-                    scope,
-                    message,
-                    block=block,
-                    thread=thread,
-                    count=len(np.unique(conflict.lanes[these])),
-                    array=array.name,
-                    index=index,
-                    access=conflict.what,
-                    other_line=other.line,
-                    other_block=other_block,
-                    other_thread=other_thread,
-                ),
-            )
-
-    def _describe_race(self, site, array, index, what, scope, now, before, other_line) -> str:
-        verb, other_verb = _VERBS[what]
-        place = f"{array.name}[{', '.join(map(str, index))}]"
-        between = {
-            "warp": "nothing orders two lanes of a warp but syncthreads() or syncwarp()",
-            "block": "there is no barrier between",
-            "grid": "nothing orders two blocks within one launch",
-        }[scope]
-        (thread, block), (other_thread, other_block) = now, before
-        where = f" of block {show(other_block)}" if block != other_block else ""
-        return (
-            f"thread {show(thread)} of block {show(block)} {verb} {place} in line {self.program.sites[site].line}, "
-            f"thread {show(other_thread)}{where} {other_verb} it in line {other_line}, and {between}"
-        )
-
-    def _report(self, site: int, hazard: Hazard) -> None:
-        place = self.program.sites[site]
-        object.__setattr__(hazard, "line", place.line)
-        self.hazards.add(hazard, place.function, hazard.access or "")
 
     # ---- hazards that a launch raises ----
 
@@ -221,31 +175,24 @@ class Observer(Watch):
     ) -> None:
         """Record indices that the array does not have."""
         lane = int(bad.argmax())
-        thread, block = self.who(mask.lanes, lane)
-        message = f"in thread {show(thread)} of block {show(block)} {describe_out_of_bounds(array, index, lane)}"
-        self._report(
-            site,
-            Hazard(
-                "out_of_bounds",
-                "thread",
-                message,
-                block=block,
-                thread=thread,
-                count=int(np.count_nonzero(bad)),
-                array=array.name,
-                index=describe_index(index, lane),
-            ),
+        who = self.who(mask.lanes, lane)
+        self.hazards.report(
+            "out_of_bounds",
+            "thread",
+            self.program.sites[site],
+            who,
+            f"in {who} {describe_out_of_bounds(array, index, lane)}",
+            count=int(np.count_nonzero(bad)),
+            array=array.name,
+            index=describe_index(index, lane),
         )
 
     def divergent_barrier(self, site: int, lanes: Lanes, waiting: np.ndarray, missing: np.ndarray, why: str) -> None:
         """Record a barrier that only a part of a block reaches."""
-        thread, block = self.who(lanes, int(waiting.argmax()))
-        other = self.who(lanes, int(missing.argmax()))[0] if missing.any() else None
-        message = f"thread {show(thread)} of block {show(block)} waits at a barrier, but {why}"
-        self._report(
-            site,
-            Hazard("divergent_barrier", "block", message, block=block, thread=thread, other_thread=other),
-        )
+        who = self.who(lanes, int(waiting.argmax()))
+        other = self.who(lanes, int(missing.argmax())).thread if missing.any() else None
+        message = f"{who} waits at a barrier, but {why}"
+        self.hazards.report("divergent_barrier", "block", self.program.sites[site], who, message, other_thread=other)
 
     def failed_assertion(self, site: int, mask: Mask, message: str) -> None:
         """Note a failed assert."""

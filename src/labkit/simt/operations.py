@@ -29,16 +29,6 @@ def power(a: Value, b: Value) -> Value:
     return np.where(b >= 0, result, np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0)).astype(a.dtype))[()]
 
 
-def floor_divide(a: Value, b: Value) -> Value:
-    """a // b as Python does it; by zero an integer gives 0 and a float follows IEEE."""
-    return np.floor_divide(a, b)
-
-
-def remainder(a: Value, b: Value) -> Value:
-    """a % b with the sign of b."""
-    return np.remainder(a, b)
-
-
 def shift_left(a: Value, b: Value) -> Value:
     """a << b; the count is taken modulo the width, as the machine does."""
     return np.left_shift(a, b & b.dtype.type(a.dtype.itemsize * 8 - 1))
@@ -151,23 +141,23 @@ def _bytes(a: Value) -> np.ndarray:
     return array.astype(a.dtype.newbyteorder("<")).view(np.uint8)
 
 
-# What the compiler writes for an operator: a function of this module where NumPy's operator will not do.
-OPERATORS: dict[str, str | Callable[..., Value]] = {
-    "Add": "+",
-    "Sub": "-",
-    "Mult": "*",
-    "Div": "/",
-    "BitAnd": "&",
-    "BitOr": "|",
-    "BitXor": "^",
-    "FloorDiv": floor_divide,
-    "Mod": remainder,
-    "Pow": power,
-    "LShift": shift_left,
-    "RShift": shift_right,
+# What the compiler writes for an operator. By zero an integer division gives 0 and a float follows IEEE.
+OPERATORS = {
+    "Add": "({a} + {b})",
+    "Sub": "({a} - {b})",
+    "Mult": "({a} * {b})",
+    "Div": "({a} / {b})",
+    "FloorDiv": "np.floor_divide({a}, {b})",
+    "Mod": "np.remainder({a}, {b})",
+    "Pow": "ops.power({a}, {b})",
+    "LShift": "ops.shift_left({a}, {b})",
+    "RShift": "ops.shift_right({a}, {b})",
+    "BitAnd": "({a} & {b})",
+    "BitOr": "({a} | {b})",
+    "BitXor": "({a} ^ {b})",
 }
 
-# math functions of one or two floats that return a float of the same type, and how many FLOP each counts.
+# Functions of the math module that take one or two floats and return one of the same type.
 MATH: dict[str, Callable[..., Value]] = {
     name: getattr(np, numpy_name)
     for name, numpy_name in {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit.errors import InputError, KernelError, check_choice, check_positive
 from labkit.simt.counters import LineCounts, sectors, summarise, wavefronts
-from labkit.simt.hazards import Hazard, Shadow
+from labkit.simt.hazards import Hazard
 from labkit.simt.lanes import WARP_SIZE
 from labkit.simt.launch import (
     DEFAULT_STEP_LIMIT,
@@ -26,6 +26,7 @@ from labkit.simt.machine import Run
 from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.observer import Observer
 from labkit.simt.program import Program
+from labkit.simt.races import Shadow
 
 SCHEDULES = ("lockstep", "interleaved")
 
@@ -66,33 +67,42 @@ class Access:
 class Trace:
     """What a kernel did: counters, hazards and notes. The counters are defined in labkit.simt.counters."""
 
-    def __init__(self, run: Run, observer: Observer, kernel: Kernel, snapshot: Arguments | None, **how: Any) -> None:
-        self.kernel_name = kernel.__name__
+    def __init__(
+        self, run: Run, observer: Observer, kernel_name: str, snapshot: Arguments | None, schedule: str, seed: int
+    ) -> None:
+        self.kernel_name = kernel_name
         self.grid_dim = run.grid_dim
         self.block_dim = run.block_dim
         self.block_size = observer.block_size
         self.dynamic_shared_bytes = run.dynamic_shared_bytes
         self.static_shared_bytes = sum(run.program.shared_bytes.values())
-        self.schedule = how["schedule"]
-        self.seed = how["seed"]
+        self.schedule = schedule
+        self.seed = seed
         self._sites = run.program.sites
         self._source = run.program.source
         self._tallies = observer.tallies
         self._lines = observer.lines
-        self._again = (run, snapshot)
+        self._run = run
+        self._snapshot = snapshot  # the arguments as they were; None if the kernel was not run
+        run.arguments = ()  # a trace may live long: it keeps no memory that the kernel used
+        for tally in self._tallies.values():
+            tally.forget()
         self.hazards: tuple[Hazard, ...] = tuple(observer.hazards)
         self.notes: tuple[Note, ...] = tuple(
             Note(message, self._sites[site].line, count) for (site, message), count in observer.notes.items()
         )
-        self.counters: Mapping[str, float] = MappingProxyType(self._launch_counters(how["ran"]) | self._count())
+        self.counters: Mapping[str, float] = MappingProxyType(self._launch_counters() | self._count())
 
-    def _launch_counters(self, ran: bool) -> dict[str, float]:
-        blocks = self.grid_dim[0] * self.grid_dim[1] * self.grid_dim[2] if ran else 0
-        warps = -(-self.block_size // WARP_SIZE)
-        return {"blocks": blocks, "threads": blocks * self.block_size, "warps": blocks * warps}
+    def _launch_counters(self) -> dict[str, float]:
+        blocks = 0 if self._snapshot is None else math.prod(self.grid_dim)
+        return {"blocks": blocks, "threads": blocks * self.block_size, "warps": blocks * self._warps_per_block}
+
+    @property
+    def _warps_per_block(self) -> int:
+        return -(-self.block_size // WARP_SIZE)
 
     def _count(self, keep: Callable[[int], bool] = lambda site: True, array: str | None = None) -> dict[str, float]:
-        tallies = [t for (site, _, _), t in self._tallies.items() if keep(site) and array in (None, t.array)]
+        tallies = [t for (site, *_), t in self._tallies.items() if keep(site) and array in (None, t.array)]
         lines: Iterable[tuple[LineCounts, tuple]] = [
             (counts, self._sites[site].flop) for site, counts in self._lines.items() if keep(site) and array is None
         ]
@@ -118,27 +128,13 @@ class Trace:
 
         The warp's block is simulated anew on a copy of the arguments as they were, in step, without the other blocks.
         """
-        run, snapshot = self._again
-        warps_per_block = -(-self.block_size // WARP_SIZE)
         if isinstance(warp, bool) or not isinstance(warp, int | np.integer) or not 0 <= warp < self.counters["warps"]:
             raise InputError(f"warp={warp!r}", f"the launch has {self.counters['warps']} warps, numbered from 0")
-        if snapshot is None:
-            raise KernelError("accesses of this trace", "the kernel was not run, because a GPU would refuse its launch")
-        recorder = _Recorder(run.program, int(warp) % warps_per_block, int(warp))
-        watch = Observer(run.program, run.grid_dim, run.block_dim)
-        watch.recorder = recorder
+        block, warp_in_block = divmod(int(warp), self._warps_per_block)
+        watch = Observer(self._run.program, self.grid_dim, self.block_dim)
+        watch.recorder = recorder = _Recorder(self._run.program, warp_in_block, int(warp))
         watch.say = lambda text: None
-        copies = snapshot.copy()
-        block = int(warp) // warps_per_block
-        again = Run(
-            run.program,
-            run.grid_dim,
-            run.block_dim,
-            copies.open(watch)[0],
-            run.dynamic_shared_bytes,
-            watch,
-            run.step_limit,
-        )
+        again = replace(self._run, watch=watch, arguments=self._snapshot.copy().open(watch)[0])
         again.lockstep(range(block, block + 1))
         return tuple(access for access in recorder.accesses if line in (None, access.line))
 
@@ -257,34 +253,26 @@ def trace(
     """
     check_choice("schedule", schedule, SCHEDULES)
     check_positive("step_limit", step_limit)
-    grid_dim, block_dim, shared_bytes = (
-        normalise_dim("grid", grid),
-        normalise_dim("block", block),
-        check_bytes(shared_bytes),
-    )
+    grid_dim, block_dim = normalise_dim("grid", grid), normalise_dim("block", block)
     simulated = as_kernel(kernel)
     arguments = simulated.bind(args)
     program = simulated.program(arguments.types)
     arguments.require_writeable(program.stored)
     observer = Observer(program, grid_dim, block_dim)
-    how = {"schedule": schedule, "seed": seed}
-    problems = broken_limits(grid_dim, block_dim, shared_bytes, program)
-    if problems:
-        run = Run(program, grid_dim, block_dim, [], shared_bytes, observer, step_limit)
-        for problem in problems:
-            observer.hazards.add(
-                Hazard("launch_limits", "grid", problem, line=program.source.first_line), access=problem
-            )
-        return Trace(run, observer, simulated, None, ran=False, **how)
-    snapshot = arguments.copy()
-    opened, write_back = arguments.open(observer)
-    _watch_for_races(program, arguments, opened)
-    run = Run(program, grid_dim, block_dim, opened, shared_bytes, observer, int(step_limit))
-    try:
-        run.interleaved(seed) if schedule == "interleaved" else run.lockstep()
-    finally:
-        write_back()
-    return Trace(run, observer, simulated, snapshot, ran=True, **how)
+    run = Run(program, grid_dim, block_dim, (), check_bytes(shared_bytes), observer, int(step_limit))
+    problems = broken_limits(grid_dim, block_dim, run.dynamic_shared_bytes, program)
+    for problem in problems:
+        observer.hazards.add(Hazard("launch_limits", "grid", problem, line=program.source.first_line))
+    snapshot = None
+    if not problems:
+        snapshot = arguments.copy()
+        run.arguments, write_back = arguments.open(observer)
+        _watch_for_races(program, arguments, run.arguments)
+        try:
+            run.interleaved(seed) if schedule == "interleaved" else run.lockstep()
+        finally:
+            write_back()
+    return Trace(run, observer, simulated.__name__, snapshot, schedule, seed)
 
 
 def _watch_for_races(program: Program, arguments: Arguments, opened: list[Any]) -> None:
@@ -306,7 +294,7 @@ def _share_shadow(group: list[tuple[int, DeviceMemory, str]]) -> None:
     first = group[0][0]
     end = max(start + memory.cells.nbytes for start, memory, _ in group)
     unit = math.gcd(*(memory.cells.itemsize for _, memory, _ in group), *(start - first for start, _, _ in group))
-    shadow = Shadow((end - first) // unit, crosses_blocks=True)
+    shadow = Shadow((end - first) // unit, "global")
     for start, memory, _ in group:
         memory.shadow = shadow
         memory.shadow_offset = (start - first) // unit

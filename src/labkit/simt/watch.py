@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from labkit.errors import KernelError
+from labkit.simt.hazards import Element, Who
 from labkit.simt.lanes import Lanes, Mask, Value, coordinates
-from labkit.simt.program import Program, Site
-
-if TYPE_CHECKING:
-    from labkit.simt.memory import Address, DeviceMemory
+from labkit.simt.memory import Address, DeviceMemory
+from labkit.simt.program import Program
 
 _PRINTED_LINES = 100
 
@@ -76,36 +73,34 @@ class Watch:
     ) -> None:
         """Some lanes use an index that the array does not have."""
         lane = int(bad.argmax())
-        thread, block = self.who(mask.lanes, lane)
-        self.stop(site, describe_out_of_bounds(array, index, lane), thread, block)
+        self.stop(site, self.who(mask.lanes, lane), describe_out_of_bounds(array, index, lane))
 
     def divergent_barrier(self, site: int, lanes: Lanes, waiting: np.ndarray, missing: np.ndarray, why: str) -> None:
         """Some threads wait at a barrier that others of their block do not reach."""
-        thread, block = self.who(lanes, int(waiting.argmax()))
-        self.stop(site, f"it waits at a barrier, but {why}", thread, block)
+        self.stop(site, self.who(lanes, int(waiting.argmax())), f"it waits at a barrier, but {why}")
 
     def failed_assertion(self, site: int, mask: Mask, message: str) -> None:
         """Some lanes fail an assert."""
-        thread, block = self.who(mask.lanes, int(mask.active.argmax()))
-        self.stop(site, f"its assertion fails{f': {message}' if message else ''}", thread, block)
+        who = self.who(mask.lanes, int(mask.active.argmax()))
+        self.stop(site, who, f"its assertion fails{f': {message}' if message else ''}")
 
-    def stop(self, site: int, problem: str, thread: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+    def stop(self, site: int, who: Who, problem: str) -> None:
         """Raise KernelError with the line and the thread."""
         place = self.program.sites[site]
         given = f"{place.function}, line {place.line}: `{place.text}`"
-        advice = "Use simt.trace(kernel, grid, block, …).hazards to see every such place."
-        raise KernelError(given, f"in thread {show(thread)} of block {show(block)} {problem}", advice)
+        advice = "Use simt.trace(kernel, grid, block, …) to see every such place."
+        raise KernelError(given, f"in {who} {problem}", advice)
 
     # ---- helpers ----
 
-    def who(self, lanes: Lanes, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """Return the thread and the block of a lane as (x, y, z)."""
+    def who(self, lanes: Lanes, lane: int) -> Who:
+        """Return which thread a lane is."""
         return self.who_in_grid(lanes.first_thread_in_grid + lane)
 
-    def who_in_grid(self, thread_in_grid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """Return the thread and the block of a thread numbered over the grid."""
+    def who_in_grid(self, thread_in_grid: int) -> Who:
+        """Return which thread has this number over the grid."""
         block, thread = divmod(int(thread_in_grid), self.block_size)
-        return coordinates(thread, self.block_dim), coordinates(block, self.grid_dim)
+        return Who(coordinates(thread, self.block_dim), coordinates(block, self.grid_dim))
 
     def say(self, text: str) -> None:
         """Print a line of the kernel's own output, up to a limit."""
@@ -115,21 +110,6 @@ class Watch:
         elif self.printed == _PRINTED_LINES + 1:
             print(f"… the kernel prints more than {_PRINTED_LINES} lines; the rest is not shown")
 
-    def line(self, site: int) -> Site:
-        """Return the place in the source."""
-        return self.program.sites[site]
-
-
-def show(place: tuple[int, ...]) -> str:
-    """Return coordinates for a message: without the trailing dimensions that are 0, but at least x.
-
-    >>> show((3, 0, 0)), show((3, 1, 0))
-    ('3', '(3, 1)')
-    """
-    while len(place) > 1 and place[-1] == 0:
-        place = place[:-1]
-    return str(place[0]) if len(place) == 1 else str(place)
-
 
 def describe_index(index: tuple[Value, ...], lane: int) -> tuple[int, ...]:
     """Return one lane's index as Python integers."""
@@ -138,6 +118,6 @@ def describe_index(index: tuple[Value, ...], lane: int) -> tuple[int, ...]:
 
 def describe_out_of_bounds(array: DeviceMemory, index: tuple[Value, ...], lane: int) -> str:
     """Say which element one lane asks for and what the array has."""
-    place = ", ".join(map(str, describe_index(index, lane)))
+    element = Element(array.name, describe_index(index, lane))
     shape = ", ".join(str(int(n)) for n in array.shape)
-    return f"{array.name}[{place}] is out of bounds: {array.name} has shape ({shape}{',' * (len(array.shape) == 1)})"
+    return f"{element} is out of bounds: {array.name} has shape ({shape}{',' * (len(array.shape) == 1)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -55,6 +56,7 @@ class Explorer:
         if not controls:
             raise InputError("explore(draw)", "there is no control", "Name one as draw does: explore(draw, n=(1, 10)).")
         self.fields = {name: Field(name, as_control(name, spec)) for name, spec in controls.items()}
+        _check_arguments(draw, self.values)
         self._draw = draw
         self._held = self._drawing = False
         self._copy = SavedCopy("Figure without controls")
@@ -143,7 +145,7 @@ class Explorer:
     def _draw_once(self, first: bool) -> None:
         """Draw and show it, or show the exception and raise it; the first drawing prints into the cell itself."""
         problem: BaseException | None = None
-        with nullcontext() if first or get_ipython() is None else self._log, canvas(self._show):
+        with nullcontext() if first or get_ipython() is None else self._log, canvas(self._show_live):
             # Output would swallow an exception: it must not leave this block.
             try:
                 if not first and get_ipython() is not None:
@@ -157,6 +159,10 @@ class Explorer:
             raise problem
         self._show(html)
         self._copy.put(html)
+
+    def _show_live(self, html: str) -> None:
+        self._figure.remove_class(STALE)  # it is new, though not finished
+        self._show(html)
 
     def _show(self, html: str) -> None:
         self._figure.value = html
@@ -187,3 +193,16 @@ class Explorer:
         if self._run_button is not None:
             parts.insert(1, ipywidgets.HBox([self._run_button, self._status], layout=CENTRED))
         return page(parts, fold, self._copy)
+
+
+def _check_arguments(draw: Callable[..., Any], values: dict[str, Any]) -> None:
+    """Raise InputError if draw does not take the controls as arguments: with a Run button nobody would see it yet."""
+    try:
+        signature = inspect.signature(draw)
+    except ValueError:  # some functions written in C have none
+        return
+    try:
+        signature.bind(**values)
+    except TypeError as problem:
+        advice = "Name the controls as draw names its arguments."
+        raise InputError(f"explore(draw, {', '.join(values)})", f"draw{signature}: {problem}", advice) from problem

@@ -31,6 +31,7 @@ STYLE = """<style>
 .labkit-field .labkit-control input:focus-visible, .labkit-field .labkit-control .noUi-handle:focus-visible {
   outline: 2px solid #2196f3; outline-offset: 1px; }
 .labkit-note, .labkit-figure { margin-left: 0; }
+.jupyter-button + .labkit-note, .labkit-note + .jupyter-button { margin-left: 8px; }
 .labkit-note .widget-html-content, .labkit-figure .widget-html-content { height: auto; line-height: 1.4; }
 .labkit-figure.labkit-stale { opacity: 0.4; transition: opacity 0.2s 0.3s; }
 .labkit-figure img { max-width: 100%; height: auto; }

@@ -35,9 +35,10 @@ def ask_choice(
     """Return a question with options to pick from; as a cell's last expression it is shown.
 
     options are texts, or a dict from text to value. Nothing is picked at the start. When the student presses the
-    button, on_commit(value) is called, and from then on the question shows what was committed and when, with a button
-    to change it. committed is an earlier commitment, (value, datetime), to be shown at once. Raises InputError for an
-    empty question, no options, or a committed value that is none of them.
+    button, on_commit(value) is called at once, even while a cell is running: in JupyterLab that is another thread.
+    From then on the question shows what was committed and when, with a button to change it. committed is an earlier
+    commitment, (value, datetime), to be shown at once. Raises InputError for an empty question, no options, or a
+    committed value that is none of them.
 
     >>> kept = []
     >>> question = ask_choice("Which is faster?", ["CPU", "GPU", "neither"], kept.append)
