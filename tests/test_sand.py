@@ -39,7 +39,9 @@ def test_time_is_the_start_and_then_whole_trips(load: float, worker_s: float, ch
     assert (WORKER.time_s(load), CHILDREN.time_s(load)) == (worker_s, children_s)
 
 
-@pytest.mark.parametrize(("load", "carry", "trips"), [(1.1, 0.1, 11), (0.3, 0.1, 3), (0.7, 0.1, 7), (1e-12, 1, 1)])
+@pytest.mark.parametrize(
+    ("load", "carry", "trips"), [(2.1, 0.3, 7), (2.1, 0.7, 3), (0.3, 0.1, 3), (0.7, 0.1, 7), (1e-12, 1, 1)]
+)
 def test_rounding_makes_no_trip_of_its_own_and_takes_none_away(load: float, carry: float, trips: int) -> None:
     assert Team("x", workers=1, carry=carry, trip_s=1).time_s(load) == trips
 

@@ -55,7 +55,7 @@ class Team:
     def time_s(self, load: float) -> float:
         """Return the seconds until the whole load is delivered: the start, then whole trips."""
         check_positive("load", load)
-        trips = math.ceil(round(load / self.load_per_trip, 9))  # 1.1 / 0.1 is a hair above 11, and no twelfth trip
+        trips = math.ceil(round(load / self.load_per_trip, 9))  # 2.1 / 0.3 comes out a hair above 7
         return self.start_s + max(trips, 1) * self.trip_s
 
 
