@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -176,7 +177,12 @@ def test_a_verdict_is_folded_recorded_and_knows_no_prediction_in_a_headless_run(
 
 @pytest.mark.parametrize(
     ("guess", "said"),
-    [(100, "20 times too high"), (0.5, "10 times too low"), (5, "within a factor of 1.2")],
+    [
+        (100, "20 times too high"),
+        (500, "100 times too high"),
+        (0.5, "10 times too low"),
+        (5, "within a factor of 1.2"),
+    ],
 )
 def test_a_verdict_tells_how_far_a_prediction_was(lesson, guess: float, said: str) -> None:
     lesson.predict("serial-cpu-wins", "How many times?", lo=0.1, hi=1000, unit="{:g}×".format).pick(guess).commit()
@@ -246,6 +252,19 @@ def test_a_record_of_another_shape_is_kept_aside(lesson, results, spoil: dict) -
     lesson.results.path.write_text(json.dumps(on_file(results) | spoil))
     assert Lesson(find_lesson("01")).results.measurements == {}
     assert len(list(results.glob("*.damaged-*"))) == 1
+
+
+def test_two_threads_record_without_losing_anything(lesson, results) -> None:
+    def commit(name: str) -> None:
+        for i in range(20):
+            lesson.results.keep("predictions", {f"{name}-{i}": {"value": i, "text": str(i)}})
+
+    threads = [threading.Thread(target=commit, args=(name,)) for name in ("cell", "control")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(on_file(results)["predictions"]) == 40
 
 
 def test_profiles_are_recorded_apart(lesson, results, monkeypatch) -> None:

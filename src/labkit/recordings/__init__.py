@@ -50,9 +50,10 @@ def has_recordings(folder: Path | None = None) -> bool:
     return any((folder or FOLDER).glob("*.json"))
 
 
-def load_entry(entry: Mapping[str, Any]) -> Sweep | Measurement:
-    """Return the sweep or measurement that a record holds as a dictionary. Raises RecordError if it is damaged."""
-    return Sweep.from_dict(entry) if isinstance(entry, Mapping) and "points" in entry else Measurement.from_dict(entry)
+def load_entry(entry: Any) -> Sweep | Measurement:
+    """Return the sweep or measurement that a record holds as a dictionary. Raises RecordError if it is neither."""
+    is_sweep = isinstance(entry, dict) and "points" in entry
+    return Sweep.from_dict(entry) if is_sweep else Measurement.from_dict(entry)
 
 
 def _gpu_entries(folder: Path) -> Iterator[tuple[Sweep | Measurement, str]]:
