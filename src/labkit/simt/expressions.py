@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -54,9 +55,9 @@ class ExpressionCompiler(Emitter):
                     return True
         return False
 
+    @abstractmethod
     def is_barrier(self, function: Any) -> bool:
-        """Return whether calling this runs into a barrier."""
-        raise NotImplementedError
+        """Return whether calling this runs into a barrier; calls.py knows."""
 
     # ---- values known at compile time ----
 
