@@ -94,9 +94,9 @@ class ExpressionCompiler(Emitter):
             return self.constant_array(value, node)
         return Expr("", None, value)
 
+    @abstractmethod
     def constant_array(self, value: np.ndarray, node: ast.AST) -> Expr:
         """Return an array from outside the kernel, which a kernel may only read."""
-        raise NotImplementedError
 
     # ---- expressions ----
 
