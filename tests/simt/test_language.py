@@ -165,6 +165,32 @@ def test_shape_may_be_a_closure_variable_or_a_local_name_for_a_literal():
     assert y[0] == 1
 
 
+# ---- what Numba's compiler refuses: the cell would fail on a GPU -----------------------------------------------------
+
+REFUSED_BY_NUMBA = {
+    "barrier that counts a bool": "y[t] = cuda.syncthreads_count(x[t] > 0)",
+    "barrier that counts a float": "y[t] = cuda.syncthreads_and(1.5)",
+    "selp of two types": "y[t] = cuda.selp(x[t] > 0, x[t], 3)",
+    "bool as an index": "y[x[t] > 0] = 1",
+    "bits of a float": "cuda.atomic.and_(x, 0, 3)",
+    "shift of a float": "y[t] = x[t] << 2",
+    "tuple with a variable index": "y[t] = (1, 2.0)[t]",
+    "grid of four dimensions": "y[t] = cuda.grid(4)",
+    "shuffle without a mask": "y[t] = cuda.shfl_down_sync(x[t], 1)",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_NUMBA)
+def test_what_numba_refuses_is_refused(name):
+    kernel = build(REFUSED_BY_NUMBA[name], f"by numba: {name}")
+    x, y = np.ones(4), np.zeros(4)
+    with pytest.raises((TypingError, TypeError)):
+        reference.types_of(kernel, x, y)
+    with pytest.raises(KernelError, match="line 4"):
+        cuda.jit(kernel)[1, 4](x, y)
+    assert not y.any()
+
+
 # ---- what a launch checks -------------------------------------------------------------------------------------------
 
 
