@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.run(options)
     except LabkitError as problem:
-        print(f"labkit: {problem}", file=sys.stderr)
+        print("labkit:", *str(problem).split(), file=sys.stderr)
         return 2
 
 
