@@ -85,6 +85,13 @@ def fit_team(sweep: Sweep, name: str = "") -> Team:
     return Team(name or sweep.legend, workers=1, carry=1.0, trip_s=seconds_per_unit, start_s=start_s)
 
 
+def largest_miss(team: Team, sweep: Sweep) -> float:
+    """Return the largest factor between a measured time of the sweep and the time that the team would take."""
+    predicted_s = [team.start_s + value / team.throughput for value in sweep.values]
+    ratios = [time_s / other_s for time_s, other_s in zip(sweep.medians_s, predicted_s, strict=True)]
+    return max(max(ratio, 1 / ratio) for ratio in ratios)
+
+
 def _fit_line_in_relative_error(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
     """Return (intercept, slope) ≥ 0 of the line that minimises the squared relative error: weights 1/y²."""
     weights = [1 / y**2 for y in ys]

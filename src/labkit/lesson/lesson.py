@@ -15,7 +15,7 @@ from labkit.html import Html, escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS, LessonEntry, find_lesson
 from labkit.lesson.gpu_numbers import gpu_measurement, gpu_sweep
 from labkit.lesson.records import LessonRecord, now
-from labkit.lesson.verdict_view import VerdictView
+from labkit.lesson.verdict_view import VerdictView, noise_among
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
 from labkit.recordings import has_recordings
@@ -52,15 +52,20 @@ class Lesson:
 
     def __repr__(self) -> str:
         if self.gpu:
-            gpu = f"{self.gpu}, measured here"
+            gpu = f"GPU {self.gpu}, measured here"
         else:
             why = devices.why_no_gpu()
-            gpu = f"none ({why.reason if why else 'not found'}), so GPU numbers are {self._stand_in}"
-        return f"Lesson {self.entry.number} on {self.cpu}; GPU: {gpu}; profile {self.profile.name}."
+            gpu = f"no GPU ({why.reason if why else 'not found'}), its numbers {self._stand_in}"
+        return f"Lesson {self.entry.number} on {self.cpu}; {gpu}; profile {self.profile.name}."
+
+    @property
+    def gpu_name(self) -> str:
+        """The name of the GPU that the lesson's GPU numbers belong to: the one here, or its stand-in."""
+        return self.gpu.name if self.gpu else self.reference.key
 
     @property
     def _stand_in(self) -> str:
-        predicted = f"predicted for the {self.reference.key}"
+        predicted = f"predicted for a {self.reference.key}"
         return f"recorded where there is a recording, else {predicted}" if has_recordings() else predicted
 
     # --- sizes and devices ---------------------------------------------------------------------------------------
@@ -89,19 +94,21 @@ class Lesson:
     ) -> dict[str, Measurement]:
         """Return a measurement of make(dtype, device)() for each dtype that the device has; name the others.
 
-        on is "cpu" or "gpu"; a GPU's numbers come from the best source there is.
+        on is "cpu" or "gpu"; a GPU's numbers come from the best source there is. Each entry of work may be a function
+        of the dtype, such as the bytes moved.
         """
         check_choice("on", on, ("cpu", "gpu"))
         found = {}
         for dtype in dtypes:
+            one = {name: value(dtype) if callable(value) else value for name, value in work.items()} | {"dtype": dtype}
             try:
                 if on == "gpu":
-                    found[dtype] = self.gpu_measure(functools.partial(make, dtype), dtype=dtype, **work)
+                    found[dtype] = self.gpu_measure(functools.partial(make, dtype), **one)
                 else:
-                    found[dtype] = measure(make(dtype, "cpu"), device="cpu", dtype=dtype, **work)
+                    found[dtype] = measure(make(dtype, "cpu"), device="cpu", **one)
             except (DeviceError, RuntimeError, TypeError, NotImplementedError) as problem:
                 reason = problem.problem if isinstance(problem, DeviceError) else str(problem).splitlines()[0]
-                print(f"{dtype} cannot be measured on this {on.upper()}: {reason}")
+                print(f"{dtype}: no number for the {on.upper()}, {reason}")
         self.record(*found.values())
         return found
 
@@ -117,6 +124,7 @@ class Lesson:
             "cpu_cores": devices.usable_cpus(),
             "lanes_per_core": devices.simd_bits() // 32,
             "gpu_lanes": spec.sms * spec.fp32_lanes if spec else None,
+            "gpu_name": self.gpu_name,
             "source": "predicted",
         }
 
@@ -149,6 +157,9 @@ class Lesson:
         def commit(value: Any) -> None:
             text = unit(value) if unit and not isinstance(value, str) else str(value)
             answer = {"question": question, "value": value, "text": text, "at": now()}
+            earlier = self.results.predictions.get(claim_id)
+            if earlier and claim_id in self.results.verdicts:
+                answer["first"] = earlier.get("first", earlier["text"])
             self.results.keep("predictions", {claim_id: answer})
             if claim_id in self._views:
                 self._views[claim_id].refresh()
@@ -170,7 +181,10 @@ class Lesson:
         self.record(*(item for item in shown if isinstance(item, (Sweep, Measurement))))
         decided = find_claim(claim_id).decide(**evidence)
         self.results.keep("verdicts", {claim_id: {**_plain(decided), "headline": decided.headline, "at": now()}})
-        view = VerdictView(find_claim(claim_id), decided, figure, lambda: self.results.predictions.get(claim_id))
+        caution = noise_among(item for item in shown if isinstance(item, (Sweep, Measurement)))
+        view = VerdictView(
+            find_claim(claim_id), decided, figure, lambda: self.results.predictions.get(claim_id), caution
+        )
         self._views[claim_id] = view
         return view
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from labkit.claims import Claim, Verdict
 from labkit.html import escape, folded, html_of
+from labkit.measurement import NOISY_SPREAD, Measurement, Sweep
 from labkit.units import format_ratio
 
 SUMMARY = "Verdict: open it once you have committed to a prediction"
@@ -16,12 +17,18 @@ class VerdictView:
     """Shows a verdict folded. When the student commits to a prediction later, what stands here is drawn anew."""
 
     def __init__(
-        self, claim: Claim, verdict: Verdict, figure: Any, prediction: Callable[[], Mapping[str, Any] | None]
+        self,
+        claim: Claim,
+        verdict: Verdict,
+        figure: Any,
+        prediction: Callable[[], Mapping[str, Any] | None],
+        caution: str = "",
     ) -> None:
         self.claim = claim
         self.verdict = verdict
         self._figure = _figure_html(figure)
         self._prediction = prediction
+        self._caution = caution
         self._handle: Any = None
 
     def __repr__(self) -> str:
@@ -34,6 +41,7 @@ class VerdictView:
             f"<p>The claim: “{escape(self.claim.statement)}”</p>",
             f"<p><strong>{escape(verdict.headline)}</strong></p>",
             f"<p>{escape(verdict.sentence)} {escape(verdict.flips_at)}</p>",
+            f"<p>{escape(self._caution)}</p>" if self._caution else "",
             f"<p>{escape(self._compared())}</p>",
         ]
         return html_of(folded(SUMMARY, "".join(parts)))
@@ -43,9 +51,13 @@ class VerdictView:
         if not prediction:
             return "You made no prediction."
         distance = distance_in_words(prediction["value"], self.verdict.number)
-        if not distance:
-            return f"You predicted: {prediction['text']}."
-        return f"You predicted {prediction['text']}; that is {distance}."
+        said = (
+            f"You predicted {prediction['text']}; that is {distance}."
+            if distance
+            else f"You predicted: {prediction['text']}."
+        )
+        changed = prediction.get("first", prediction["text"]) != prediction["text"]
+        return f"{said} Before the verdict was there, you had predicted {prediction['first']}." if changed else said
 
     def refresh(self) -> None:
         """Draw the view anew where it is shown."""
@@ -84,6 +96,16 @@ class _Shown:
 
     def __repr__(self) -> str:
         return "Verdict (folded; open the notebook to read it)"
+
+
+def noise_among(found: Iterable[Sweep | Measurement]) -> str:
+    """Return a caution that names the noisiest measurement in the evidence, or "" where none is noisy."""
+    measured = [m for item in found for m in (item.measurements if isinstance(item, Sweep) else (item,))]
+    noisiest = max((m for m in measured if m.source == "measured"), key=lambda m: m.relative_spread, default=None)
+    if noisiest is None or noisiest.relative_spread <= NOISY_SPREAD:
+        return ""
+    spread = f"the samples of “{noisiest.task}” spread over {noisiest.relative_spread:.0%} of their median"
+    return f"NOISY: {spread}. Close other programs and run this trial again before you believe small differences."
 
 
 def _figure_html(figure: Any) -> str:
