@@ -82,7 +82,7 @@ def high_bandwidth(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
 
 
 @claim("cpu-more-memory", "A CPU usually has more memory than a GPU.", "01")
-def cpu_moreformat_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
+def cpu_more_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
     """Decide by the capacities of this machine and of every GPU it is compared with."""
     check_positive("cpu_bytes", cpu_bytes)
     if not gpu_bytes:
@@ -122,7 +122,7 @@ def feeding_costs(
 
 
 @claim("unified-memory", "CPU and GPU on one chip are the future, since nothing must be carried.", "01", "07")
-def unifiedformat_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
+def unified_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
     """Decide by the share of the time that a separate memory costs, and where it falls below one half."""
     if gpu is None or transfer is None:
         return needs_gpu("There is no GPU to carry data to.")
