@@ -105,13 +105,16 @@ class Trace:
 
         The warp's block is simulated anew on a copy of the arguments as they were, in step, without the other blocks.
         """
-        steps = self.steps([warp])[int(warp)]
-        return tuple(step for step in steps if isinstance(step, Access) and line in (None, step.line))
+        steps = self.steps([warp], line=line)[int(warp)]
+        return tuple(step for step in steps if isinstance(step, Access))
 
-    def steps(self, warps: Iterable[int] = (0,), *, limit: int | None = None) -> dict[int, tuple[Step, ...]]:
+    def steps(
+        self, warps: Iterable[int] = (0,), *, line: int | str | None = None, limit: int | None = None
+    ) -> dict[int, tuple[Step, ...]]:
         """Return, for each of these warps, all it did in order: accesses, branches, barriers, indices out of bounds.
 
-        Each block concerned is simulated once more, as for accesses. limit: the most steps to keep of each warp.
+        Each block concerned is simulated once more, as for accesses. line: keep the steps of this line only, None for
+        all. limit: the most steps to keep of each warp.
         """
         by_block: dict[int, list[int]] = {}
         for warp in warps:
@@ -121,7 +124,7 @@ class Trace:
         for block, places in by_block.items():
             watch = Observer(self._run.program, self.grid_dim, self.block_dim)
             first = block * self._warps_per_block
-            watch.recorder = recorder = Recorder(self._run.program, places, first, limit)
+            watch.recorder = recorder = Recorder(self._run.program, places, first, line=line, limit=limit)
             watch.say = lambda text: None
             again = replace(self._run, watch=watch, arguments=self._snapshot.copy().open(watch)[0])
             again.lockstep(range(block, block + 1))
