@@ -122,7 +122,7 @@ def test_without_anywidget_the_sliders_are_all_there_is(result, monkeypatch, bro
 def test_it_is_shown_with_a_copy_that_is_saved(result, monkeypatch):
     shown, order = lens(result), []
     monkeypatch.setattr(sys.modules[lens.__module__], "display", order.append)
-    monkeypatch.setattr(page_module.SavedCopy, "show", order.append)
+    monkeypatch.setattr(page_module.SavedCopy, "show", lambda copy: order.append(copy))
     shown._ipython_display_()
     assert order == [shown.widget, shown.saved_copy]
 
