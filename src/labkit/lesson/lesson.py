@@ -148,8 +148,8 @@ class Lesson:
 
         def commit(value: Any) -> None:
             text = unit(value) if unit and not isinstance(value, str) else str(value)
-            self.results.predictions[claim_id] = {"question": question, "value": value, "text": text, "at": now()}
-            self.results.save()
+            answer = {"question": question, "value": value, "text": text, "at": now()}
+            self.results.keep("predictions", {claim_id: answer})
             if claim_id in self._views:
                 self._views[claim_id].refresh()
 
@@ -164,13 +164,12 @@ class Lesson:
 
     def verdict(self, claim_id: str, *, figure: Any = None, **evidence: Any) -> VerdictView:
         """Decide a claim on the evidence, record both, and return the folded figure and verdict for display."""
-        for found in evidence.values():
-            for item in found.values() if isinstance(found, dict) else (found,):
-                if isinstance(item, (Sweep, Measurement)):
-                    self._remember(item)
+        shown = [
+            item for found in evidence.values() for item in (found.values() if isinstance(found, dict) else [found])
+        ]
+        self.record(*(item for item in shown if isinstance(item, (Sweep, Measurement))))
         decided = find_claim(claim_id).decide(**evidence)
-        self.results.verdicts[claim_id] = {**_plain(decided), "headline": decided.headline, "at": now()}
-        self.results.save()
+        self.results.keep("verdicts", {claim_id: {**_plain(decided), "headline": decided.headline, "at": now()}})
         view = VerdictView(find_claim(claim_id), decided, figure, lambda: self.results.predictions.get(claim_id))
         self._views[claim_id] = view
         return view
@@ -180,14 +179,12 @@ class Lesson:
         for item in found:
             if not isinstance(item, (Sweep, Measurement)):
                 raise InputError(f"{item!r}", "only a Measurement or a Sweep can be recorded")
-            self._remember(item)
-        self.results.save()
+        self.results.keep("measurements", {_name(item): item.to_dict() for item in found})
 
     def check(self, exercise: str, answer: Any) -> checks.CheckResult:
         """Check the answer to an exercise and record its status. Never raises for a wrong answer."""
         result = checks.find(self.entry.number, exercise).check(answer)
-        self.results.checks[exercise] = result.status
-        self.results.save()
+        self.results.keep("checks", {exercise: result.status})
         return result
 
     def finish(self, *lines: str) -> Html:
@@ -232,10 +229,6 @@ class Lesson:
             return None
         return widgets.Commitment(earlier["value"], datetime.datetime.fromisoformat(earlier["at"]))
 
-    def _remember(self, item: Sweep | Measurement) -> None:
-        name = f"{item.label} over {item.parameter}" if isinstance(item, Sweep) else str(item.task)
-        self.results.measurements[f"{name}, {item.legend}"] = item.to_dict()
-
     def _scoreboard(self) -> Html:
         rows = []
         for claim in all_claims(self.entry.number):
@@ -243,6 +236,12 @@ class Lesson:
             headline = self.results.verdicts.get(claim.id, {}).get("headline", "not tried")
             rows.append((claim.statement, predicted, headline))
         return table(rows, head=("claim", "your prediction", "verdict"))
+
+
+def _name(item: Sweep | Measurement) -> str:
+    """Return what an item is kept under: running a cell again replaces it, another device stands beside it."""
+    what = f"{item.label} over {item.parameter}" if isinstance(item, Sweep) else str(item.task)
+    return f"{what}, {item.legend}"
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:
