@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from labkit.devices import Device
 from labkit.hardware import Gpu
-from labkit.measurement import Measurement, Sweep
+from labkit.measurement import Measurement, Sweep, Task
 from labkit.prediction import predict_measurement, predict_sweep
 from labkit.recordings import find_recorded
+from labkit.simt import Trace
+from labkit.simt import predict as predict_kernel
 from labkit.timing import measure, sweep
 
 ONLY_MEASURED = ("min_time_s", "cold", "calls_per_sample", "threads", "progress", "seed")
@@ -31,6 +36,60 @@ def gpu_measurement(
     if gpu is not None:
         return measure(make(gpu.torch_name), device=gpu, **_without(work, ONLY_PREDICTED))
     return find_recorded(work["label"]) or predict_measurement(gpu=reference, **_without(work, ONLY_MEASURED))
+
+
+def gpu_kernel_measurement(
+    gpu: Device | None, reference: Gpu, traced: Trace, make: Callable[[str], Callable[[], Any]], **work: Any
+) -> Measurement:
+    """Return the time of a kernel: measured on the GPU of this machine, else recorded, else predicted from its trace.
+
+    On a GPU it is timed with CUDA events, like everything that measure() times there.
+    """
+    if gpu is not None:
+        return measure(make(gpu.torch_name), device=gpu, **work)
+    recorded = find_recorded(work["label"])
+    if recorded is not None:
+        return recorded
+    found = predict_kernel(traced, reference)
+    task = {name: work.get(name) for name in ("dtype", "flop", "bytes_moved")}
+    return Measurement(
+        task=Task(label=work["label"], parameters=work.get("parameters") or {}, **task),
+        times_s=(found.low_s, found.low_s, found.seconds, found.high_s, found.high_s),  # quartiles are the range's ends
+        source="predicted",
+        device="cuda",
+        device_name=reference.key,
+        machine="",
+        provenance=f"the bottleneck model of labkit.simt.predict, bound by {found.bottleneck}",
+    )
+
+
+def library_shared_bytes(operations: Mapping[str, Callable[[], Any]]) -> dict[str, int]:
+    """Return the bytes of shared memory that a block takes, the most over each operation's kernels, by a profile."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    found = {}
+    for name, operation in operations.items():
+        operation()  # compiles and chooses kernels
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as run:
+            operation()
+            torch.cuda.synchronize()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            run.export_chrome_trace(str(path))
+            found[name] = most_shared_bytes(json.loads(path.read_text(encoding="utf-8")))
+    return found
+
+
+def most_shared_bytes(chrome_trace: Mapping[str, Any]) -> int:
+    """Return the most shared memory in bytes that a block takes, over the kernels of a profile in Chrome's format.
+
+    >>> most_shared_bytes({"traceEvents": [{"cat": "kernel", "args": {"shared memory": 8192}}, {"cat": "cpu_op"}]})
+    8192
+    """
+    kernels = [event for event in chrome_trace.get("traceEvents", ()) if event.get("cat") == "kernel"]
+    return max((int(event.get("args", {}).get("shared memory", 0)) for event in kernels), default=0)
 
 
 def _without(work: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

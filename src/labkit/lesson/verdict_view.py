@@ -1,4 +1,4 @@
-"""A verdict as a notebook shows it: folded, with its figure, the claim, the numbers and the student's prediction."""
+"""What stays folded until the student has predicted: a verdict with its figure and numbers, or a count."""
 
 from __future__ import annotations
 
@@ -9,39 +9,22 @@ from labkit.claims import Claim, Verdict
 from labkit.html import escape, folded, html_of
 
 SUMMARY = "Verdict: open it once you have committed to a prediction"
+COUNT_SUMMARY = "The count: open it once you have committed to a prediction"
 
 
-class VerdictView:
-    """Shows a verdict folded. When the student commits to a prediction later, what stands here is drawn anew."""
+class FoldedView:
+    """Shows something folded. When the student commits to a prediction later, what stands here is drawn anew."""
 
-    def __init__(
-        self, claim: Claim, verdict: Verdict, figure: Any, prediction: Callable[[], Mapping[str, Any] | None]
-    ) -> None:
-        self.claim = claim
-        self.verdict = verdict
-        self._figure = _figure_html(figure)
+    def __init__(self, prediction: Callable[[], Mapping[str, Any] | None]) -> None:
         self._prediction = prediction
         self._handle: Any = None
 
-    def __repr__(self) -> str:
-        return f"{self.claim.statement} {self.verdict}"
-
-    def _repr_html_(self) -> str:
-        verdict = self.verdict
-        parts = [
-            self._figure,
-            f"<p>The claim: “{escape(self.claim.statement)}”</p>",
-            f"<p><strong>{escape(verdict.headline)}</strong></p>",
-            f"<p>{escape(verdict.sentence)} {escape(verdict.flips_at)}</p>",
-            f"<p>{escape(self._compared())}</p>",
-        ]
-        return html_of(folded(SUMMARY, "".join(parts)))
-
-    def _compared(self) -> str:
+    def _compared(self, number: float | None) -> str:
+        """Return the prediction beside the number that was found."""
         prediction = self._prediction()
         if not prediction:
             return "You made no prediction."
-        value, number = prediction["value"], self.verdict.number
+        value = prediction["value"]
         if isinstance(value, str) or not number or value <= 0 or number <= 0:
             return f"You predicted: {prediction['text']}."
         factor = max(value / number, number / value)
@@ -63,17 +46,59 @@ class VerdictView:
         self._handle = display(_Shown(self), display_id=True)
 
 
+class VerdictView(FoldedView):
+    """A folded verdict with its figure, the claim, the numbers and the student's prediction."""
+
+    def __init__(
+        self, claim: Claim, verdict: Verdict, figure: Any, prediction: Callable[[], Mapping[str, Any] | None]
+    ) -> None:
+        super().__init__(prediction)
+        self.claim = claim
+        self.verdict = verdict
+        self._figure = _figure_html(figure)
+
+    def __repr__(self) -> str:
+        return f"{self.claim.statement} {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        verdict = self.verdict
+        parts = [
+            self._figure,
+            f"<p>The claim: “{escape(self.claim.statement)}”</p>",
+            f"<p><strong>{escape(verdict.headline)}</strong></p>",
+            f"<p>{escape(verdict.sentence)} {escape(verdict.flips_at)}</p>",
+            f"<p>{escape(self._compared(verdict.number))}</p>",
+        ]
+        return html_of(folded(SUMMARY, "".join(parts)))
+
+
+class CountView(FoldedView):
+    """A folded count: whatever shows it, and the student's prediction beside the number."""
+
+    def __init__(self, content: Any, number: float | None, prediction: Callable[[], Mapping[str, Any] | None]) -> None:
+        super().__init__(prediction)
+        self.number = number
+        self._content = _figure_html(content)
+
+    def __repr__(self) -> str:
+        return f"A count: {self.number}. {self._compared(self.number)}"
+
+    def _repr_html_(self) -> str:
+        return html_of(folded(COUNT_SUMMARY, f"{self._content}<p>{escape(self._compared(self.number))}</p>"))
+
+
 class _Shown:
     """The content of a view at one moment, without the hook that would display it once more."""
 
-    def __init__(self, view: VerdictView) -> None:
-        self._html, self._text = view._repr_html_(), repr(view)
+    def __init__(self, view: FoldedView) -> None:
+        self._html = view._repr_html_()
+        self._text = f"{type(view).__name__} (folded; open the notebook to read it)"
 
     def _repr_html_(self) -> str:
         return self._html
 
     def __repr__(self) -> str:
-        return "Verdict (folded; open the notebook to read it)"
+        return self._text
 
 
 def _figure_html(figure: Any) -> str:
