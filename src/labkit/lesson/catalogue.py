@@ -24,6 +24,7 @@ LESSONS = {
         LessonEntry("00", "What is in this machine?", 20, 20, "cores, lanes and memory of a GPU"),
         LessonEntry("01", "Is a GPU faster than a CPU?", 60, 60, "latency, sweeps, bandwidth and transfers"),
         LessonEntry("02", "How does matrix multiplication scale?", 60, 60, "time against size, dtypes, roofline"),
+        LessonEntry("04", "What is shared memory for?", 90, 90, "kernel times and the library's product"),
     )
 }
 
