@@ -32,12 +32,12 @@ endif
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help lab test lint unit style notebooks browser bench solutions colab pins clean FORCE
+.PHONY: help lab test lint unit style notebooks colab-test browser bench solutions colab pins clean FORCE
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
 	@echo "Usage: make COMMAND"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "Settings: PYTHON=python3.12 picks the Python, TORCH_INDEX=url where PyTorch comes from,"
 	@echo "          LAB_ARGS=\"--no-browser\" goes to JupyterLab, REPO=owner/name to make colab."
 
@@ -78,7 +78,7 @@ lab: $(VENV)/lab-ready  ## open the lessons in JupyterLab
 
 # --- for those who change something ------------------------------------------------------------------------------
 
-test: lint unit style notebooks browser  ## run all checks, in this order; the first that fails stops it
+test: lint unit style notebooks colab-test browser  ## run all checks, in this order; the first that fails stops it
 
 lint: $(VENV)/test-ready  ## check style and format of code and notebooks
 	@echo "Lint: ruff on code and notebooks"
@@ -87,7 +87,7 @@ lint: $(VENV)/test-ready  ## check style and format of code and notebooks
 
 unit: $(VENV)/test-ready  ## run the unit tests and the examples in docstrings
 	@echo "Unit tests and docstring examples"
-	@$(PYTEST) src tests --ignore=tests/browser --ignore=tests/test_notebook_style.py
+	@$(PYTEST) src tests --ignore=tests/browser --ignore=tests/colab --ignore=tests/test_notebook_style.py
 
 style: $(VENV)/test-ready  ## check that the notebooks keep to the rules of a lesson
 	@echo "Notebook style"
@@ -100,13 +100,17 @@ notebooks: $(VENV)/test-ready  ## execute every notebook, as handed out and solv
 	@echo "Notebooks with solutions, quick profile"
 	@$(NBMAKE) build/solutions
 
+colab-test: $(VENV)/test-ready  ## execute the notebooks for Colab, without labkit, on its ipywidgets
+	@echo "Notebooks for Google Colab, where labkit is missing and ipywidgets is 7.7.1"
+	@$(PYTEST) tests/colab
+
 browser: $(VENV)/test-ready  ## drive every notebook in JupyterLab under Chromium
 	@echo "Lessons in JupyterLab under a headless browser"
 	@$(PYTEST) tests/browser
 
 bench: $(VENV)/test-ready  ## measure labkit itself against plain torch
 	@echo "Benchmarks (some minutes; leave the machine alone meanwhile)"
-	@$(PY) benchmarks/run.py
+	@$(PY) -m bench
 
 solutions: $(VENV)/test-ready  ## write the solved notebooks to build/solutions/
 	@echo "Writing the solved notebooks to build/solutions/"

@@ -107,6 +107,7 @@ class TestRank:
         assert found.winner is None
         assert "wild" in str(found) and "steady" not in str(found)
 
+    # C02-09
     @pytest.mark.parametrize("cooling", [False, True])
     def test_a_drift_is_no_win(self, cooling):
         # The same work twice, while the clock falls from 1450 to 1237 TFLOP/s within 100 repeats and stays there.

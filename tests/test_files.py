@@ -11,7 +11,7 @@ import pytest
 
 from labkit import files
 from labkit.errors import InputError, RecordError
-from labkit.files import read_json, write_json
+from labkit.files import read_json, write_json, write_text
 
 EXTREME = [5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1 / 3, 1e-9, 123456789.123456789, 2**53 + 1]
 
@@ -160,3 +160,12 @@ def test_what_is_no_path_is_refused_and_repeated(path, function):
         function(path)
     assert repr(path) in str(caught.value)
     assert caught.value.advice
+
+
+def test_text_is_written_as_utf_8_or_refused(tmp_path):
+    path = write_text(tmp_path / "new" / "page.html", "µs – 中文\n")
+    assert path.read_bytes() == "µs – 中文\n".encode()
+    with pytest.raises(RecordError, match="UTF-8"):
+        write_text(path, "\ud800")
+    assert path.read_text(encoding="utf-8") == "µs – 中文\n"
+    assert os.listdir(path.parent) == ["page.html"]

@@ -58,7 +58,7 @@ def pretend_made(folder: Path, *, made_in: Path | None = None, made_from: str = 
 
 def test_make_alone_lists_every_command(checkout: Path) -> None:
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE).group(1).split()
-    listed = re.findall(r"^  ([a-z]+) {2,}\S", make(checkout).stdout, re.MULTILINE)
+    listed = re.findall(r"^  ([a-z-]+) {2,}\S", make(checkout).stdout, re.MULTILINE)
     assert sorted(listed) == sorted(set(phony) - {"FORCE"})
     assert make(checkout).stdout == make(checkout, "help").stdout
 
@@ -141,6 +141,7 @@ def test_the_same_index_again_changes_nothing(checkout: Path) -> None:
 # --- make test ---------------------------------------------------------------------------------------------------
 
 
+# C09-01
 def test_checks_run_in_order(checkout: Path) -> None:
     pretend_made(checkout)
     commands = plan(checkout, "test")
@@ -152,7 +153,8 @@ def test_checks_run_in_order(checkout: Path) -> None:
         "--nbmake-timeout=120 notebooks",
         "-m labkit solutions",
         "--nbmake-timeout=120 build/solutions",
-        "tests/browser",
+        "pytest --quiet tests/colab",
+        "pytest --quiet tests/browser",
     ]
     places = [commands.rindex(step) for step in steps]
     assert places == sorted(places)
@@ -161,6 +163,13 @@ def test_checks_run_in_order(checkout: Path) -> None:
 def test_notebooks_are_never_listed_by_hand() -> None:
     for name in ("Makefile", ".ci/run"):
         assert not re.search(r"\d\d_\w+|--deselect|-k ", (ROOT / name).read_text())
+
+
+# C09-07: kernels that start side by side race for ports
+def test_notebooks_run_one_after_the_other() -> None:
+    for name in ("Makefile", ".ci/run", "pyproject.toml", "conftest.py"):
+        assert not re.search(r"xdist|--numprocesses|pytest.* -n\b|--dist\b", (ROOT / name).read_text())
+    assert ".NOTPARALLEL:" in (ROOT / "Makefile").read_text()
 
 
 def test_nothing_lets_a_failure_pass() -> None:

@@ -135,6 +135,7 @@ def too_much_prose(raw: dict[str, Any]) -> None:
     raw["cells"][0]["source"] += PROSE
 
 
+# C08-05, C09-01, C09-02, C09-06
 @pytest.mark.parametrize(
     ("spoil", "rule"),
     [

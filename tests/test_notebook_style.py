@@ -18,6 +18,7 @@ def test_there_are_notebooks() -> None:
     assert lesson_paths(), f"no notebook found under {NOTEBOOKS}"
 
 
+# C08-05, C09-02, C09-06
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("path", lesson_paths(), ids=lambda path: path.stem)
 def test_notebook_keeps(path: Path, rule: Rule) -> None:

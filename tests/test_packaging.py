@@ -77,6 +77,7 @@ def test_pins_are_within_the_ranges_of_the_project() -> None:
         assert needed.specifier.contains(version), line
 
 
+# C08-01
 def test_ranges_leave_a_colab_machine_as_it_is() -> None:
     colab = {"torch": "2.11.0", "numpy": "2.1.3", "matplotlib": "3.10.0", "ipywidgets": "7.7.1", "tqdm": "4.67.3"}
     ranges = {needed.name: needed.specifier for needed in map(Requirement, PROJECT["dependencies"])}
@@ -93,10 +94,12 @@ def conda_pip_lines() -> list[str]:
     return section["pip"]
 
 
+# C11-01
 def test_conda_uses_no_channel_that_has_ended() -> None:
     assert ENVIRONMENT["channels"] == ["conda-forge"]
 
 
+# C11-01
 def test_conda_brings_python_and_pip_alone() -> None:
     plain = [entry for entry in ENVIRONMENT["dependencies"] if isinstance(entry, str)]
     assert plain == [f"python{PROJECT['requires-python']}", "pip"]
@@ -127,6 +130,7 @@ def test_deprecated_pynvml_is_required_nowhere() -> None:
 # --- an installed environment ------------------------------------------------------------------------------------
 
 
+# C11-03
 def test_torch_and_numpy_fit_each_other_in_silence() -> None:
     program = """
 import numpy, torch, torch.cuda, matplotlib, ipywidgets

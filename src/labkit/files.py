@@ -1,4 +1,4 @@
-"""Reading and writing JSON files so that an interrupt never loses what was there."""
+"""Reading JSON files, and writing them and others so that an interrupt never loses what was there."""
 
 from __future__ import annotations
 
@@ -24,6 +24,23 @@ def write_json(path: str | os.PathLike[str], data: Any) -> Path:
         content = f"{json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
     except (TypeError, ValueError, RecursionError) as problem:
         raise RecordError(str(path), f"this cannot be written as JSON ({problem})") from problem
+    return _replace(path, content)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write text as UTF-8 to a temporary file beside path, then rename it into place.
+
+    Raises RecordError if the folder cannot be written to or text holds what UTF-8 cannot.
+    """
+    path = _checked_path(path)
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as problem:
+        raise RecordError(str(path), f"this cannot be written as UTF-8 ({problem})") from problem
+    return _replace(path, content)
+
+
+def _replace(path: Path, content: bytes) -> Path:
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

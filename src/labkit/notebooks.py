@@ -28,36 +28,54 @@ def lesson_paths(course: Path) -> list[Path]:
 
 
 def read_notebook(path: Path) -> Any:
-    """Return the notebook at path. Raises RecordError if it is missing or damaged."""
+    """Return the notebook at path. Raises RecordError if it is missing, damaged or no valid notebook."""
     import nbformat
 
     try:
-        return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, AttributeError) as problem:
-        raise RecordError(path.name, f"this is not a readable notebook ({problem})") from problem
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)  # read only logs what is wrong
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as problem:
+        reason = " ".join(str(problem).split())[:200]
+        raise RecordError(path.name, f"this is not a readable notebook ({reason})") from problem
+    return notebook
 
 
 def write_notebook(notebook: Any, path: Path) -> Path:
-    """Write the notebook to path, making its folder."""
+    """Write the notebook to path, making its folder. Raises RecordError if it cannot be written there."""
     import nbformat
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, path)
+    except OSError as problem:
+        advice = "Choose a folder that you may write to."
+        raise RecordError(str(path), f"the notebook could not be written ({problem.strerror})", advice) from problem
     return path
+
+
+def refuse_sources(course: Path, folder: Path) -> None:
+    """Raise InputError if folder is the course's own: made notebooks would replace the ones they are made from."""
+    if folder.resolve() == course.resolve():
+        problem = "this is the folder of the lessons themselves"
+        raise InputError(str(folder), problem, "Choose another one, such as build/.")
 
 
 def read_solutions(path: Path) -> dict[str, str]:
     """Return the source of each exercise in a percent-format file, whose cells are titled with the exercise's name.
 
-    Raises RecordError if a cell has no title or a title stands twice.
+    Raises RecordError if the file cannot be read, a cell has no title or a title stands twice.
     """
     try:
         import jupytext
     except ModuleNotFoundError as problem:
         advice = 'Install what the tests need: pip install "labkit[test]".'
         raise InputError("solutions", "reading them needs the package jupytext", advice) from problem
+    try:
+        cells = jupytext.read(path, fmt="py:percent").cells
+    except (OSError, ValueError) as problem:
+        raise RecordError(path.name, f"these solutions cannot be read ({problem})") from problem
     solutions: dict[str, str] = {}
-    for cell in jupytext.read(path, fmt="py:percent").cells:
+    for cell in cells:
         if cell.cell_type != "code":
             continue
         name = cell.metadata.get("title") or cell.metadata.get("name")
@@ -71,14 +89,14 @@ def read_solutions(path: Path) -> dict[str, str]:
 
 
 def solved(notebook: Any, solutions: dict[str, str], name: str) -> Any:
-    """Return the notebook with every exercise cell replaced by its solution.
+    """Return the notebook with the code cell of every exercise replaced by its solution.
 
     Raises RecordError if an exercise has no solution or a solution no exercise.
     """
     exercises = {
         cell.id.removeprefix(EXERCISE).replace("-", "_"): cell
         for cell in notebook.cells
-        if cell.id.startswith(EXERCISE)
+        if cell.cell_type == "code" and cell.id.startswith(EXERCISE)  # a text about it may be named after it, too
     }
     unmatched = exercises.keys() ^ solutions.keys()
     if unmatched:
@@ -90,7 +108,11 @@ def solved(notebook: Any, solutions: dict[str, str], name: str) -> Any:
 
 
 def write_solved(course: Path, folder: Path) -> list[Path]:
-    """Write every lesson with its solutions filled in to folder, and return the paths."""
+    """Write every lesson with its solutions filled in to folder, and return the paths.
+
+    Raises InputError for the course's own folder, RecordError for solutions that cannot be read or do not fit.
+    """
+    refuse_sources(course, folder)
     written = []
     for path in lesson_paths(course):
         solutions = read_solutions(course / "solutions" / f"{path.stem}.py")

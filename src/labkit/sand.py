@@ -8,12 +8,13 @@ any device: fit_team reads them from a measured sweep.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.errors import InputError, check_positive
 from labkit.measurement import Sweep
+
+LEAST_S_PER_UNIT = 1e-18
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Team:
     def time_s(self, load: float) -> float:
         """Return the seconds until the whole load is delivered: the start, then whole trips."""
         check_positive("load", load)
-        return self.start_s + math.ceil(load / self.load_per_trip) * self.trip_s
+        trips = math.ceil(round(load / self.load_per_trip, 9))  # 2.1 / 0.3 comes out a hair above 7
+        return self.start_s + max(trips, 1) * self.trip_s
 
 
 def overtakes_at(incumbent: Team, challenger: Team) -> float | None:
@@ -63,12 +65,11 @@ def overtakes_at(incumbent: Team, challenger: Team) -> float | None:
     start + load / throughput is a line for each team; the load where they meet is returned, and 0 where the
     challenger is ahead from the start.
     """
-    if challenger.start_s <= incumbent.start_s and challenger.throughput >= incumbent.throughput:
-        return 0.0
-    gain = 1 / incumbent.throughput - 1 / challenger.throughput
+    later_s = challenger.start_s - incumbent.start_s
+    gain = 1 / incumbent.throughput - 1 / challenger.throughput  # seconds saved for each unit of load
     if gain <= 0:
-        return None
-    return max((challenger.start_s - incumbent.start_s) / gain, 0.0)
+        return 0.0 if gain == 0 and later_s < 0 else None
+    return max(later_s / gain, 0.0)
 
 
 def fit_team(sweep: Sweep, name: str = "") -> Team:
@@ -95,5 +96,8 @@ def _fit_line_in_relative_error(xs: Sequence[float], ys: Sequence[float]) -> tup
     slope = covariance / variance
     intercept = y_mean - slope * x_mean
     if intercept < 0:  # no negative start-up time: the best line through the origin
-        return 0.0, statistics.median(y / x for x, y in zip(xs, ys, strict=True))
-    return intercept, max(slope, 1e-18)
+        ratios = [x / y for x, y in zip(xs, ys, strict=True)]
+        return 0.0, sum(ratios) / sum(ratio**2 for ratio in ratios)
+    if slope <= 0:  # the size does not matter: the best constant, and the least rate that a team can have
+        return y_mean, LEAST_S_PER_UNIT
+    return intercept, slope

@@ -170,6 +170,7 @@ class _Hostile:
         raise RuntimeError(f"{name} is broken")
 
 
+# C09-06
 def test_gathering_never_raises(monkeypatch, tmp_path):
     def broken(*_, **__):
         raise subprocess.TimeoutExpired("nvidia-smi", 10)

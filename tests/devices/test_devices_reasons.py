@@ -171,6 +171,7 @@ def test_wsl_without_the_driver():
     assert "in Windows (never in WSL)" in found.advice and "wsl --update" in found.advice
 
 
+# C09-06
 def test_no_nvidia_device():
     found = decide(Facts(**LINUX, nvidia_devices=(), cuda_error=NO_DRIVER))
     assert found.reason is Reason.NO_NVIDIA_DEVICE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -86,20 +87,35 @@ def test_without_a_gpu_the_numbers_are_predicted_for_the_reference(lesson) -> No
     assert any("add over n" in name for name in lesson.results.measurements)
 
 
-def test_a_recording_is_preferred_to_a_prediction(lesson, monkeypatch, tmp_path) -> None:
-    measured = Sweep(label="add", parameter="n", points=[Point(value=100, measurement=took(1e-6, device="cuda:0"))])
-    record = {
-        "machine": {"gpus": ["Tesla T4"], "driver": "550.1", "torch": "2.13"},
-        "started": "2026-11-30T12:00:00+00:00",
-        "measurements": {"add over n": measured.to_dict()},
-    }
+@pytest.fixture
+def recordings(monkeypatch, tmp_path) -> Path:
+    """A folder of recordings with one: add, 100 elements, on a T4."""
+    task = Task(label="add", parameters={"n": 100}, flop=100, bytes_moved=1200)
+    measured = Measurement(task=task, times_s=[1e-6] * 5, device="cuda:0")
+    sweep = Sweep(label="add", parameter="n", points=[Point(value=100, measurement=measured)])
+    t4 = dataclasses.replace(devices.machine(), gpus=("Tesla T4",), driver="550.1", torch="2.13")
+    record = {"machine": t4.to_dict(), "started": "2026-11-30T12:00:00+00:00"}
+    record["measurements"] = {"add over n": sweep.to_dict(), "add": measured.to_dict()}
     folder = tmp_path / "recordings"
     folder.mkdir()
     (folder / "t4.json").write_text(json.dumps(record))
     monkeypatch.setattr("labkit.recordings.FOLDER", folder)
+    return folder
+
+
+def test_a_recording_is_preferred_to_a_prediction(lesson, recordings) -> None:
+    origin = "Tesla T4, driver 550.1, PyTorch 2.13, 2026-11-30 (t4.json)"
     found = without_gpu(lesson).gpu_sweep(None, [100], **WORK)
-    assert found.source == "recorded"
-    assert found.measurements[0].provenance == "Tesla T4, driver 550.1, PyTorch 2.13, 2026-11-30 (t4.json)"
+    assert (found.source, found.measurements[0].provenance) == ("recorded", origin)
+    found = lesson.gpu_measure(None, label="add", flop=100, bytes_moved=1200)
+    assert (found.source, found.provenance) == ("recorded", origin)
+
+
+@pytest.mark.parametrize("change", [{"dtype": "float16"}, {"flop": lambda n: 2 * n}, {"label": "copy"}])
+def test_a_recording_of_other_work_does_not_stand_in(lesson, recordings, change) -> None:
+    assert without_gpu(lesson).gpu_sweep(None, [100], **{**WORK, **change}).source == "predicted"
+    assert lesson.gpu_sweep(None, [100, 200], **WORK).source == "predicted"
+    assert lesson.gpu_measure(None, label="add", flop=100, bytes_moved=1201).source == "predicted"
 
 
 def test_a_gpu_that_is_there_is_measured(lesson) -> None:
@@ -161,7 +177,12 @@ def test_a_verdict_is_folded_recorded_and_knows_no_prediction_in_a_headless_run(
 
 @pytest.mark.parametrize(
     ("guess", "said"),
-    [(100, "20 times too high"), (0.5, "10 times too low"), (5, "within a factor of 1.2")],
+    [
+        (100, "20 times too high"),
+        (500, "100 times too high"),
+        (0.5, "10 times too low"),
+        (5, "within a factor of 1.2"),
+    ],
 )
 def test_a_verdict_tells_how_far_a_prediction_was(lesson, guess: float, said: str) -> None:
     lesson.predict("serial-cpu-wins", "How many times?", lo=0.1, hi=1000, unit="{:g}×".format).pick(guess).commit()
@@ -231,6 +252,19 @@ def test_a_record_of_another_shape_is_kept_aside(lesson, results, spoil: dict) -
     lesson.results.path.write_text(json.dumps(on_file(results) | spoil))
     assert Lesson(find_lesson("01")).results.measurements == {}
     assert len(list(results.glob("*.damaged-*"))) == 1
+
+
+def test_two_threads_record_without_losing_anything(lesson, results) -> None:
+    def commit(name: str) -> None:
+        for i in range(20):
+            lesson.results.keep("predictions", {f"{name}-{i}": {"value": i, "text": str(i)}})
+
+    threads = [threading.Thread(target=commit, args=(name,)) for name in ("cell", "control")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(on_file(results)["predictions"]) == 40
 
 
 def test_profiles_are_recorded_apart(lesson, results, monkeypatch) -> None:

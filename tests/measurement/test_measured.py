@@ -146,6 +146,7 @@ def test_a_prediction_has_no_samples_and_names_its_model():
     assert not found.warnings
 
 
+# C02-07
 @pytest.mark.parametrize(
     ("fields", "legend"),
     [

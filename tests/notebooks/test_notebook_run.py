@@ -17,6 +17,8 @@ import pytest
 from lessons import ROOT
 from nbformat import v4
 
+from labkit.checks import NOT_ATTEMPTED, RIGHT, STATUSES, CheckResult
+
 INTERACT = "from ipywidgets import interact\n@interact(n=(1, 9))\ndef draw(n=3):\n    "
 OPEN_FIGURES = "import matplotlib.pyplot as plt\nfor _ in range(25):\n    plt.figure(figsize=(1, 1))"
 PASSES = {
@@ -56,13 +58,24 @@ FAILS = {
 }
 
 
+# Exercises in a notebook that is handed out and in one with solutions, each with what its check shows.
+EXERCISE = "#exercise\nprint('{}')"
+SKELETON, SOLUTION = EXERCISE.format("○ add_up: not attempted"), EXERCISE.format("✓ add_up: right")
+EXERCISES = {
+    "handed_out": ([SKELETON, "print('done')"], ""),
+    "handed_out_solved": ([SKELETON, SOLUTION], "cell 1: an exercise that must be 'not attempted' is not"),
+    "solutions/fits": ([SOLUTION, SOLUTION], ""),
+    "solutions/left_out": ([SOLUTION, SKELETON], "cell 1: an exercise that must be 'right' is not"),
+}
+
+
 def write_notebook(path: Path, sources: list[str]) -> None:
     """Write a notebook; a first line `#tag` tags its cell."""
     kernel = {"name": "gpu-course" if path.stem == "other_kernel" else "python3", "display_name": "x"}
     cells = [v4.new_code_cell(source) for source in sources]
     for cell in cells:
-        if cell.source.startswith("#raises-exception"):
-            cell.metadata["tags"] = ["raises-exception"]
+        if cell.source.startswith("#"):
+            cell.metadata["tags"] = [cell.source.splitlines()[0].removeprefix("#")]
     nbformat.write(v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
 
 
@@ -72,7 +85,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str, 
     folder = tmp_path_factory.mktemp("nbmake")
     for name, sources in PASSES.items():
         write_notebook(folder / f"{name}.ipynb", sources)
-    for name, (sources, _) in FAILS.items():
+    (folder / "solutions").mkdir()
+    for name, (sources, _) in (FAILS | EXERCISES).items():
         write_notebook(folder / f"{name}.ipynb", sources)
     command = [sys.executable, "-m", "pytest", "-p", "notebook_run", "--nbmake", "--nbmake-timeout=10"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tests" / "support")}
@@ -83,12 +97,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str, 
     for case in ElementTree.parse(folder / "report.xml").iter("testcase"):
         failure = case.find("failure")
         text = "" if failure is None else f"{failure.get('message')}\n{failure.text}"
-        results[Path(case.get("name")).stem] = re.sub(r"#x1B\[\d+m", "", text)  # colours, as JUnit's XML writes them
+        name = case.get("classname").removesuffix(".ipynb").replace(".", "/")
+        results[name] = re.sub(r"#x1B\[\d+m", "", text)  # colours, as JUnit's XML writes them
     return results, done.stdout, folder
 
 
 def test_every_notebook_was_found_by_walking_the_folder(run) -> None:
-    assert run[0].keys() == PASSES.keys() | FAILS.keys()
+    assert run[0].keys() == PASSES.keys() | FAILS.keys() | EXERCISES.keys()
 
 
 @pytest.mark.parametrize("name", PASSES)
@@ -96,14 +111,42 @@ def test_sound_notebook_passes(run, name: str) -> None:
     assert run[0][name] == ""
 
 
+# C09-01, C09-02, C10-01, C10-03
 @pytest.mark.parametrize("name", FAILS)
 def test_fault_fails_the_notebook_and_is_named(run, name: str) -> None:
     assert FAILS[name][1] in run[0][name]
 
 
+@pytest.mark.parametrize("name", EXERCISES)
+def test_an_exercise_must_have_the_status_that_belongs_to_its_folder(run, name: str) -> None:
+    expected = EXERCISES[name][1]
+    assert expected in run[0][name] if expected else run[0][name] == ""
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("expected", [RIGHT, NOT_ATTEMPTED])
+def test_the_status_is_read_from_what_a_check_shows(status: str, expected: str) -> None:
+    check = CheckResult("add_up", status, given="a=1, b=2", expected="3", got="-1", hint="Add.")
+    data = {"text/plain": repr(check), "text/html": check._repr_html_()}
+    cell = v4.new_code_cell(metadata={"tags": ["exercise"]}, outputs=[v4.new_output("execute_result", data)])
+    faults = notebook_run.faults_of_exercises(v4.new_notebook(cells=[v4.new_markdown_cell(), cell]), expected)
+    if status == expected:
+        assert faults == []
+    else:
+        assert faults == [(1, f"an exercise that must be '{expected}' is not\n{check!r}")]
+
+
+def test_an_exercise_without_a_check_is_found() -> None:
+    said = v4.new_output("stream", name="stdout", text="all right: right\nadd_up: right\n")
+    cell = v4.new_code_cell(metadata={"tags": ["exercise"]}, outputs=[said])
+    ((index, fault),) = notebook_run.faults_of_exercises(v4.new_notebook(cells=[cell]), RIGHT)
+    assert (index, fault.splitlines()[-1]) == (0, "it shows no check")
+
+
+# C09-01
 def test_seconds_are_reported_against_the_budget(run) -> None:
     lines = {line.split()[0]: line for line in run[1].splitlines() if " s of 40 s" in line}
-    assert lines.keys() == {f"{name}.ipynb" for name in run[0]}
+    assert lines.keys() == {f"{Path(name).name}.ipynb" for name in run[0]}
     assert float(lines["takes_too_long.ipynb"].split()[1]) > 10
 
 
@@ -153,6 +196,7 @@ def channel_with_clock(monkeypatch: pytest.MonkeyPatch):
     return make
 
 
+# C09-07
 @pytest.mark.parametrize("timeout_s", [None, 30.0])
 def test_a_late_message_is_taken_within_a_slice(channel_with_clock, timeout_s: float | None) -> None:
     channel = channel_with_clock(arrives_s=2.1)

@@ -61,6 +61,7 @@ def draw(recwarn, caplog):
     return ax
 
 
+# C10-01
 def test_without_a_font_the_label_falls_back_to_what_can_be_drawn(only_dejavu, recwarn, caplog):
     ax = draw(recwarn, caplog)
     assert ax.get_title(loc="left") == "time"
@@ -69,6 +70,7 @@ def test_without_a_font_the_label_falls_back_to_what_can_be_drawn(only_dejavu, r
     assert f"{CHINESE}, cpu (measured)" in alt_text(ax)  # a screen reader can say what no font can draw
 
 
+# C10-01
 def test_an_installed_font_is_used_and_the_label_kept(tiny_chinese_font, recwarn, caplog):
     assert font_for(CHINESE)[-1] == tiny_chinese_font
     ax = draw(recwarn, caplog)
@@ -77,6 +79,7 @@ def test_an_installed_font_is_used_and_the_label_kept(tiny_chinese_font, recwarn
     assert legend_of(ax) == [f"{CHINESE}, cpu (measured)"]
 
 
+# C10-01
 def test_a_missing_first_choice_of_the_reader_gives_no_findfont_lines(only_dejavu, recwarn, caplog):
     with matplotlib.rc_context({"font.sans-serif": ["SimHei"], "font.family": ["sans-serif"]}):
         draw(recwarn, caplog)

@@ -81,6 +81,7 @@ def test_figures_of_the_readers_own_are_shown_as_they_are():
     assert min(picture_in(to_html(ax)).convert("RGB").getpixel((2, 2))) >= WHITE
 
 
+# C10-03
 def test_25_figures_in_one_cell_leave_none_open():
     import matplotlib.pyplot as plt
 

@@ -92,7 +92,7 @@ class _Writer:
         return f"int(min(max({value}, -500.0), 500.0))"
 
     def _storable(self, value: str) -> str:
-        """Bring into range: uint64 and int64 may unify to float64, and a float too large for an integer is undefined."""
+        """Bring into range: uint64 and int64 may unify to float64, and a float too large for an integer is UB."""
         return f"int(({value}) % {self.rng.choice((1000003, 65521, 2**31 - 1))})"
 
     def _integer_leaf(self) -> str:
@@ -213,7 +213,7 @@ class _Writer:
 
     def _put_if(self, depth: int, nesting: int) -> None:
         self.put(depth, f"if {self.condition()}:")
-        self.statements(depth + 1, self.rng.randint(1, 3), nesting - 1)
+        self.statements(depth + 1, self.rng.randint(1, 2), nesting - 1)
         if self.rng.random() < 0.3:
             self.put(depth, f"elif {self.condition()}:")
             self.statements(depth + 1, self.rng.randint(1, 2), nesting - 1)
@@ -246,7 +246,7 @@ class _Writer:
     def _loop_body(self, depth: int, nesting: int, variable: str) -> None:
         outer, self.in_loop = self.in_loop, True
         self.loop_variables.append(variable)
-        self.statements(depth + 1, self.rng.randint(1, 3), nesting - 1)
+        self.statements(depth + 1, self.rng.randint(1, 2), nesting - 1)
         self.loop_variables.pop()
         self.in_loop = outer
 
@@ -274,11 +274,11 @@ class _Writer:
             f"f1 = {self.rng.choice(('z[g % 24]', '1.5', 'scale'))}",
         ):  # fmt: skip
             self.put(1, line)
-        self.statements(1, self.rng.randint(2, 4))
+        self.statements(1, self.rng.randint(1, 3))
         for _ in range(self.rng.randint(0, 2)):
             self._phase()
         self.may_return = True
-        self.statements(1, self.rng.randint(1, 4))
+        self.statements(1, self.rng.randint(1, 3))
         self.put(1, f"out_i[g, 2] += {self._storable('i0 + 3 * i1 - i2')}")
         self.put(1, "out_f[g, 2] = f0 - f1")
         return "\n".join(self.lines) + "\n"
@@ -298,7 +298,7 @@ class _Writer:
         )
         self.put(depth, "cuda.syncthreads()")
         self.shared = self.shared_kind
-        self.statements(depth, self.rng.randint(1, 3))
+        self.statements(depth, self.rng.randint(1, 2))
         self.shared = None
         self.put(depth, self.rng.choice(("cuda.syncthreads()", "i1 += cuda.syncthreads_count(np.int32(t % 3))")))
         if self.block % 32 == 0 and self.rng.random() < 0.6:

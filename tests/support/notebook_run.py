@@ -1,8 +1,9 @@
 """A pytest plugin for nbmake: no stalls, faults that nbmake does not see, and the seconds of each notebook.
 
-nbmake fails a notebook when a cell raises. Three kinds of fault stay unseen by it and are looked for here in the
+nbmake fails a notebook when a cell raises. Four kinds of fault stay unseen by it and are looked for here in the
 executed notebook: an exception inside `interact` or `with Output():` (it is stored in the widget state), a traceback
-or a warning of ours among the printed text, and a cell tagged `raises-exception` that raised nothing.
+or a warning of ours among the printed text, a cell tagged `raises-exception` that raised nothing, and an exercise
+whose check does not say "right" in a notebook under solutions/, or "not attempted" in any other.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ POLL_SLICE_S = 0.25
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 # A font without the glyph, a font that is missing, and matplotlib's RuntimeWarning about figures left open.
 OUR_WARNINGS = re.compile(r"^.*(Glyph \d+ .*missing from|findfont:|More than \d+ figures have been opened).*$", re.M)
+# A check's result as it is shown: a mark, the exercise, the status, and what there is to say about a wrong answer.
+CHECK = re.compile(r"^\S \w+: (not attempted|not yet|right|not testable here)$(\n  .*)*", re.MULTILINE)
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 timings: list[tuple[Path, float, float]] = []
@@ -96,6 +99,18 @@ def find_faults(notebook: NotebookNode) -> list[tuple[int, str]]:
     return list(dict.fromkeys(faults))
 
 
+def faults_of_exercises(notebook: NotebookNode, expected: str) -> list[tuple[int, str]]:
+    """Return (index of the cell, what is wrong) for each exercise whose check does not have the expected status."""
+    faults = []
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and "exercise" in cell.metadata.get("tags", ()):
+            check = CHECK.search("\n".join(map(output_text, cell.outputs)))
+            if check is None or check[1] != expected:
+                shown = check[0] if check else "it shows no check"
+                faults.append((index, f"an exercise that must be {expected!r} is not\n{shown}"))
+    return faults
+
+
 def as_error(notebook: NotebookNode, faults: list[tuple[int, str]]) -> NotebookError | None:
     """Return the faults as one nbmake error, or None where there are none."""
     if not faults:
@@ -131,7 +146,9 @@ class CheckedRun(NotebookRun):
         slowest_s = max(map(cell_seconds, result.nb.cells), default=0.0)
         timings.append((self.filename, time.perf_counter() - started, slowest_s))
         if result.error is None:
-            result.error = as_error(result.nb, find_faults(result.nb))
+            status = "right" if self.filename.parent.name == "solutions" else "not attempted"
+            faults = [*find_faults(result.nb), *faults_of_exercises(result.nb, status)]
+            result.error = as_error(result.nb, faults)
         self.keep(result.nb)
         return result
 

@@ -44,6 +44,7 @@ def test_each_function_has_its_measurement_in_the_given_order():
     assert rank(found).winner is found[1]
 
 
+# C02-09
 def test_the_rounds_are_shuffled_and_every_function_runs_once_in_each():
     labels = ["a", "b", "c", "d"]
     order = order_of(labels, rounds=5)
@@ -55,6 +56,7 @@ def test_the_rounds_are_shuffled_and_every_function_runs_once_in_each():
     assert order != order_of(labels, rounds=5, seed=1)
 
 
+# C02-09
 def test_each_round_warms_up_anew_and_its_first_calls_stand_apart():
     clock = ScriptedClock()
     (found,) = compare({"add": clock.job(0.002, first=[0.5])}, device="cpu", clock=clock, rounds=4)
@@ -63,6 +65,7 @@ def test_each_round_warms_up_anew_and_its_first_calls_stand_apart():
     assert len(found.times_s) >= 4 * 5
 
 
+# C02-09
 def test_a_drift_meets_all_functions_alike():
     clock = SlowingMachine()
     one, two = compare({"one": clock.job(0.002), "two": clock.job(0.002)}, device="cpu", clock=clock, rounds=6)

@@ -35,6 +35,7 @@ def on_cpu(fn, clock, **options):
 # --- a queue (a GPU) ---------------------------------------------------------------------------------------------
 
 
+# C02-01
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
 @pytest.mark.parametrize("calls_per_sample", [None, 1, 3])
 def test_a_job_of_20_ms_behind_a_queue_takes_20_ms(monkeypatch, clock, kind, calls_per_sample):
@@ -47,6 +48,7 @@ def test_a_job_of_20_ms_behind_a_queue_takes_20_ms(monkeypatch, clock, kind, cal
     assert found.device_name == "Scripted GPU"
 
 
+# C02-01
 def test_without_a_synchronise_the_same_job_would_look_2000_times_faster(monkeypatch, clock):
     gpu = ScriptedGpu(clock)
     device = gpu.install(monkeypatch)
@@ -100,6 +102,7 @@ def test_the_host_s_time_does_not_contain_the_making_of_an_event_before_the_work
     assert found.device_median_s == pytest.approx(108e-6)
 
 
+# C02-01
 def test_the_queue_is_drained_before_the_start_and_before_the_stop(monkeypatch, clock):
     gpu = ScriptedGpu(clock)
     device = gpu.install(monkeypatch)
@@ -117,6 +120,7 @@ def test_an_expensive_clock_leaves_enough_samples_inside_the_budget(monkeypatch,
     assert clock.now_s < 2 * QUICK.max_time_s
 
 
+# C02-05
 @pytest.mark.parametrize("kind", ["cpu", "cuda", "mps"])
 def test_the_device_decides_what_is_waited_for(monkeypatch, clock, kind):
     waited = []
@@ -139,6 +143,7 @@ def test_on_a_cpu_nothing_is_waited_for_and_there_is_one_clock(clock):
 # --- the first calls ---------------------------------------------------------------------------------------------
 
 
+# C02-03
 def test_a_slow_first_call_stands_apart(clock):
     found = on_cpu(clock.job(0.0037, first=[0.3, 0.01]), clock)
     assert found.warm_up_s == pytest.approx((0.3, 0.01))
@@ -146,6 +151,7 @@ def test_a_slow_first_call_stands_apart(clock):
     assert found.times_s == pytest.approx([0.0037] * len(found.times_s))
 
 
+# C02-03
 def test_a_slow_first_launch_on_a_gpu_stands_apart(monkeypatch, clock):
     gpu = ScriptedGpu(clock)
     device = gpu.install(monkeypatch)
@@ -200,6 +206,7 @@ def test_noise_is_measured_for_longer_than_calm_but_not_for_ever(clock):
     assert "NOISY" not in repr(calm)
 
 
+# C02-07
 def test_the_spread_comes_from_several_samples(clock):
     durations = iter([0.1, 0.1] + [0.001, 0.002, 0.003] * 1000)
     found = on_cpu(lambda: clock.work(next(durations)), clock, calls_per_sample=1)
@@ -304,6 +311,7 @@ def three_threads():
     torch.set_num_threads(before)
 
 
+# C02-07
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_are_as_asked_while_fn_runs_and_as_before_afterwards(three_threads, clock, threads):
     seen = set()
@@ -314,6 +322,7 @@ def test_threads_are_as_asked_while_fn_runs_and_as_before_afterwards(three_threa
     assert torch.get_num_threads() == 3
 
 
+# C02-07
 @pytest.mark.parametrize(("usable", "expected"), [(1, 1), (2, 2), (8, 3)])
 def test_by_default_torch_chooses_and_the_usable_cpus_are_the_limit(
     monkeypatch, three_threads, clock, usable, expected
@@ -436,6 +445,7 @@ def test_where_no_peak_is_stated_nothing_is_flagged(monkeypatch, clock):
     assert measured_on(monkeypatch, "T4", 1e-3, flop=1e30, dtype="float8_e5m2").implausible == ""
 
 
+# C03-05
 def test_a_fallback_to_the_cpu_is_marked(monkeypatch, clock):
     monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "1")
     gpu = ScriptedGpu(clock)

@@ -52,6 +52,11 @@ def test_a_call_longer_than_a_sample_is_a_sample_and_there_are_always_thirty(clo
     assert (found.calls_per_sample, len(found.times_s)) == (1, 30)
 
 
+def test_a_run_is_prolonged_tenfold_at_most(clock):
+    found = on_cpu(clock.job(2.0), clock, duration_s=1.0)
+    assert len(found.times_s) == 5  # 10 s of 2 s calls
+
+
 def test_an_interrupt_keeps_the_samples_so_far_and_the_threads(clock, capsys):
     before = torch.get_num_threads()
 

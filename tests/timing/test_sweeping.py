@@ -51,6 +51,7 @@ def test_every_value_is_measured_once_and_stands_in_rising_order(clock):
     assert [str(m.task) for m in found.measurements] == [f"add size={n}" for n in (1, 2, 3, 4)]
 
 
+# C02-09
 def test_values_are_visited_in_a_shuffled_order_that_the_seed_repeats(clock):
     def order(seed):
         made = []
@@ -160,6 +161,7 @@ def failing(clock, error, *, at, while_making=False, circular=False):
     return make, alive_at
 
 
+# C04-01
 @pytest.mark.parametrize("error", NO_MEMORY, ids=lambda error: f"{type(error).__name__}-{str(error)[:12]}")
 @pytest.mark.parametrize("while_making", [True, False])
 def test_a_point_without_memory_is_kept_as_such_and_the_others_go_on(clock, error, while_making):
@@ -173,6 +175,7 @@ def test_a_point_without_memory_is_kept_as_such_and_the_others_go_on(clock, erro
     assert "n=2: out of memory" in repr(found)
 
 
+# C04-01
 @pytest.mark.parametrize("circular", [False, True])
 @pytest.mark.parametrize("while_making", [True, False])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()], ids=repr)
@@ -194,6 +197,7 @@ def test_a_gpu_s_cached_memory_is_given_back(monkeypatch, clock):
     assert emptied == [0]
 
 
+# C04-01
 def test_after_a_sweep_without_memory_the_next_device_still_runs(clock):
     make, _ = failing(clock, MemoryError(), at=2)
     assert swept(make, [2], clock).values == ()
@@ -240,6 +244,7 @@ def test_a_container_s_limit_counts_as_the_free_memory(monkeypatch, clock):
     assert format_bytes(2 * 10**6) in found.out_of_memory[0].detail
 
 
+# C04-03
 def test_two_runs_leave_as_many_objects_as_one(clock):
     class Model(Held):
         def __call__(self):

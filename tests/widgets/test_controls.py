@@ -42,6 +42,8 @@ def test_a_log_slider_starts_where_told_and_else_in_the_middle():
     assert control.values[control.start] == 1000
     middle = log_slider(1, 100)
     assert middle.values[middle.start] == 10
+    middle = log_slider(1, 2000, factor=10)  # the middle is 45: as a factor 100 is nearer than 10
+    assert middle.values[middle.start] == 100
 
 
 def test_texts_carry_units():

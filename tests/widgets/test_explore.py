@@ -17,6 +17,7 @@ def draw_line(n):
     return ax
 
 
+# C08-03
 def test_thirty_moves_leave_one_image_and_no_open_figure(browser):
     explorer = explore(draw_line, n=(0, 40))
     seen = set()

@@ -70,15 +70,18 @@ def html_outputs(outputs):
     return [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
 
 
+# C08-01
 def test_the_kernel_runs_the_ipywidgets_under_test(outputs):
     assert outputs["version"][0].text.strip() == ipywidgets.__version__
 
 
+# C08-03
 def test_after_thirty_moves_there_is_one_image_among_the_widgets(state):
     values = [model["state"].get("value") for model in state.values()]
     assert sum(value.count("<img") for value in values if isinstance(value, str)) == 1
 
 
+# C08-03
 def test_no_cell_shows_a_figure_of_its_own(outputs):
     assert "image/png" not in json.dumps(outputs)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.comparison import weakest_source
-from labkit.errors import InputError, check_choice
+from labkit.errors import InputError, check_choice, check_number, check_text
 from labkit.measurement import SOURCES, Measurement, Sweep
 
 UPHELD, REFUTED, DEPENDS, NOT_TESTABLE = "upheld", "refuted", "it depends", "not testable here"
@@ -34,6 +34,10 @@ class Verdict:
     def __post_init__(self) -> None:
         check_choice("outcome", self.outcome, OUTCOMES)
         check_choice("source", self.source, SOURCES)
+        check_text("sentence", self.sentence)
+        check_text("flips_at", self.flips_at, empty_ok=True)
+        if self.number is not None:
+            check_number("number", self.number)
         if self.outcome in (DEPENDS, NOT_TESTABLE) and not self.flips_at:
             raise InputError(f"outcome={self.outcome!r}", "this verdict must say where it flips or what it would need")
 

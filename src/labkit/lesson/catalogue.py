@@ -9,21 +9,32 @@ from labkit.errors import check_choice
 
 @dataclass(frozen=True)
 class LessonEntry:
-    """One lesson: its number, the question in its title, and about how long it takes to work through."""
+    """One lesson: its number, the question in its title, and about how long it takes to work through.
+
+    compared holds the labels of the sweeps over n by which the machines of a class are compared.
+    """
 
     number: str
     question: str
     minutes_cpu: int
     minutes_gpu: int
     gpu_part: str
+    compared: tuple[str, ...] = ()
 
 
 LESSONS = {
     entry.number: entry
     for entry in (
         LessonEntry("00", "What is in this machine?", 20, 20, "cores, lanes and memory of a GPU"),
-        LessonEntry("01", "Is a GPU faster than a CPU?", 60, 60, "latency, sweeps, bandwidth and transfers"),
-        LessonEntry("02", "How does matrix multiplication scale?", 60, 60, "time against size, dtypes, roofline"),
+        LessonEntry("01", "Is a GPU faster than a CPU?", 60, 60, "latency, sweeps, bandwidth and transfers", ("add",)),
+        LessonEntry(
+            "02",
+            "How does matrix multiplication scale?",
+            60,
+            60,
+            "time against size, dtypes, roofline",
+            ("torch", "matmul"),
+        ),
         LessonEntry("04", "What is shared memory for?", 90, 90, "kernel times and the library's product"),
     )
 }

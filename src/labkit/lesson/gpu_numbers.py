@@ -12,7 +12,7 @@ from labkit.devices import Device
 from labkit.hardware import Gpu
 from labkit.measurement import Measurement, Sweep, Task
 from labkit.prediction import predict_measurement, predict_sweep
-from labkit.recordings import find_recorded
+from labkit.recordings import find_recorded, find_recorded_sweep
 from labkit.simt import Trace
 from labkit.simt import predict as predict_kernel
 from labkit.timing import measure, sweep
@@ -25,7 +25,8 @@ def gpu_sweep(gpu: Device | None, reference: Gpu, make: Any, values: Iterable[fl
     """Return the sweep on the GPU of this machine, else a recorded one, else the prediction for the reference GPU."""
     if gpu is not None:
         return sweep(make, values, device=gpu, **_without(work, ONLY_PREDICTED))
-    recorded = find_recorded(work["label"], parameter=work.get("parameter", "n"))
+    values = list(values)
+    recorded = find_recorded_sweep(work.get("parameter", "n"), {value: _task(work, value) for value in values})
     return recorded or predict_sweep(values, gpu=reference, **_without(work, ONLY_MEASURED))
 
 
@@ -35,7 +36,14 @@ def gpu_measurement(
     """Return the measurement of make(device)() on the GPU of this machine, else a recorded one, else a prediction."""
     if gpu is not None:
         return measure(make(gpu.torch_name), device=gpu, **_without(work, ONLY_PREDICTED))
-    return find_recorded(work["label"]) or predict_measurement(gpu=reference, **_without(work, ONLY_MEASURED))
+    return find_recorded(_task(work)) or predict_measurement(gpu=reference, **_without(work, ONLY_MEASURED))
+
+
+def _task(work: dict[str, Any], *value: float) -> Task:
+    """Return the task that work describes: the same one must have been recorded. In a sweep the work is of a value."""
+    amounts = {name: work[name] for name in ("flop", "bytes_moved") if work.get(name)}
+    amounts = {name: amount(*value) if callable(amount) else amount for name, amount in amounts.items()}
+    return Task(label=work["label"], dtype=work.get("dtype"), **amounts)
 
 
 def gpu_kernel_measurement(
@@ -43,17 +51,18 @@ def gpu_kernel_measurement(
 ) -> Measurement:
     """Return the time of a kernel: measured on the GPU of this machine, else recorded, else predicted from its trace.
 
-    On a GPU it is timed with CUDA events, like everything that measure() times there.
+    On a GPU it is timed with CUDA events, like everything that measure() times there. work is label and, where known,
+    dtype and bytes_moved; the FLOP are those of the trace.
     """
+    work["flop"] = traced.counters["flop"] or None
     if gpu is not None:
         return measure(make(gpu.torch_name), device=gpu, **work)
-    recorded = find_recorded(work["label"])
+    recorded = find_recorded(_task(work))
     if recorded is not None:
         return recorded
     found = predict_kernel(traced, reference)
-    task = {name: work.get(name) for name in ("dtype", "flop", "bytes_moved")}
     return Measurement(
-        task=Task(label=work["label"], parameters=work.get("parameters") or {}, **task),
+        task=_task(work),
         times_s=(found.low_s, found.low_s, found.seconds, found.high_s, found.high_s),  # quartiles are the range's ends
         source="predicted",
         device="cuda",

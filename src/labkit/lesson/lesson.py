@@ -198,8 +198,8 @@ class Lesson:
     ) -> Any:
         def commit(value: Any) -> None:
             text = unit(value) if unit and not isinstance(value, str) else str(value)
-            self.results.predictions[key] = {"question": question, "value": value, "text": text, "at": now()}
-            self.results.save()
+            answer = {"question": question, "value": value, "text": text, "at": now()}
+            self.results.keep("predictions", {key: answer})
             if key in self._views:
                 self._views[key].refresh()
 
@@ -214,12 +214,9 @@ class Lesson:
 
     def verdict(self, claim_id: str, *, figure: Any = None, **evidence: Any) -> VerdictView:
         """Decide a claim on the evidence, record both, and return the folded figure and verdict for display."""
-        for item in _flat(evidence):
-            if isinstance(item, (Sweep, Measurement)):
-                self._remember(item)
+        self.record(*(item for item in _flat(evidence) if isinstance(item, (Sweep, Measurement))))
         decided = find_claim(claim_id).decide(**evidence)
-        self.results.verdicts[claim_id] = {**_plain(decided), "headline": decided.headline, "at": now()}
-        self.results.save()
+        self.results.keep("verdicts", {claim_id: {**_plain(decided), "headline": decided.headline, "at": now()}})
         view = VerdictView(find_claim(claim_id), decided, figure, lambda: self.results.predictions.get(claim_id))
         return self._shown(claim_id, view)
 
@@ -233,14 +230,12 @@ class Lesson:
         for item in found:
             if not isinstance(item, (Sweep, Measurement)):
                 raise InputError(f"{item!r}", "only a Measurement or a Sweep can be recorded")
-            self._remember(item)
-        self.results.save()
+        self.results.keep("measurements", {_name(item): item.to_dict() for item in found})
 
     def check(self, exercise: str, answer: Any) -> checks.CheckResult:
         """Check the answer to an exercise and record its status. Never raises for a wrong answer."""
         result = checks.find(self.entry.number, exercise).check(answer)
-        self.results.checks[exercise] = result.status
-        self.results.save()
+        self.results.keep("checks", {exercise: result.status})
         return result
 
     def finish(self, *lines: str) -> Html:
@@ -285,10 +280,6 @@ class Lesson:
             return None
         return widgets.Commitment(earlier["value"], datetime.datetime.fromisoformat(earlier["at"]))
 
-    def _remember(self, item: Sweep | Measurement) -> None:
-        name = f"{item.label} over {item.parameter}" if isinstance(item, Sweep) else str(item.task)
-        self.results.measurements[f"{name}, {item.legend}"] = item.to_dict()
-
     def _scoreboard(self) -> Html:
         rows = []
         for claim in all_claims(self.entry.number):
@@ -305,6 +296,12 @@ def _flat(evidence: Any) -> Iterator[Any]:
             yield from _flat(part)
     else:
         yield evidence
+
+
+def _name(item: Sweep | Measurement) -> str:
+    """Return what an item is kept under: running a cell again replaces it, another device stands beside it."""
+    what = f"{item.label} over {item.parameter}" if isinstance(item, Sweep) else str(item.task)
+    return f"{what}, {item.legend}"
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.claims import Verdict
 from labkit.devices import Machine
-from labkit.errors import RecordError
+from labkit.errors import InputError, RecordError
 from labkit.files import read_json, write_json
-from labkit.measurement import FORMAT_VERSION
+from labkit.measurement import FORMAT_VERSION, Measurement, Sweep
+from labkit.recordings import load_entry
 
 VARIABLE = "LABKIT_RESULTS"
 
@@ -39,6 +43,10 @@ class LessonRecord:
     measurements: dict[str, Any] = field(default_factory=dict)
     checks: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # A prediction is committed on the thread of the controls, while a cell may be recording on the main one.
+        self._lock = threading.Lock()
+
     @classmethod
     def open(cls, lesson: str, machine: Machine, profile: str, folder: Path | None = None) -> LessonRecord:
         """Return the record of this lesson on this machine: the one on file, or a new one.
@@ -49,7 +57,10 @@ class LessonRecord:
         path = (folder or results_folder()) / f"lesson-{lesson}-{machine.id}-{profile}.json"
         if path.exists():
             try:
-                return cls._read(path, machine)
+                record = cls.load(path)
+                if (record.lesson, record.machine.id, record.profile) == (lesson, machine.id, profile):
+                    return dataclasses.replace(record, machine=machine)  # its memory may have changed since
+                raise RecordError(path.name, "it belongs to another lesson, machine or profile")
             except RecordError as problem:
                 aside = path.with_suffix(f".damaged-{datetime.datetime.now():%Y%m%d-%H%M%S}")
                 path.replace(aside)
@@ -57,25 +68,63 @@ class LessonRecord:
         return cls(path, lesson, machine, profile, now())
 
     @classmethod
-    def _read(cls, path: Path, machine: Machine) -> LessonRecord:
+    def load(cls, path: Path) -> LessonRecord:
+        """Return the record in a file, of whichever machine. Raises RecordError if any part of it is damaged."""
         data = read_json(path)
         if not isinstance(data, dict) or data.get("format_version") != FORMAT_VERSION:
             raise RecordError(path.name, f"this is not a record of format {FORMAT_VERSION}")
         fields = {name: data.get(name) for name in cls.__dataclass_fields__ if name not in ("path", "machine")}
         kinds = {name: (str if name in ("lesson", "profile", "started") else dict) for name in fields}
         wrong = [name for name, value in fields.items() if not isinstance(value, kinds[name])]
-        if wrong or Machine.from_dict(data.get("machine")).id != machine.id:
-            raise RecordError(path.name, f"the record is damaged at {', '.join(wrong) or 'machine'}")
-        return cls(path=path, machine=machine, **fields)
+        wrong += [] if wrong or _all_answered(fields["predictions"]) else ["predictions"]
+        if wrong:
+            raise RecordError(path.name, f"the record is damaged at {', '.join(wrong)}")
+        record = cls(path=path, machine=Machine.from_dict(data.get("machine")), **fields)
+        record.found()
+        record.decided()
+        return record
+
+    def found(self) -> tuple[Sweep | Measurement, ...]:
+        """Return the sweeps and measurements. Raises RecordError for one that is damaged."""
+        return tuple(load_entry(entry) for entry in self.measurements.values())
+
+    def decided(self) -> dict[str, Verdict]:
+        """Return the verdicts by the id of their claim. Raises RecordError for one that is damaged."""
+        verdicts = {}
+        for claim_id, entry in self.verdicts.items():
+            try:
+                verdicts[claim_id] = Verdict(**{name: entry[name] for name in Verdict.__dataclass_fields__})
+            except (TypeError, KeyError, InputError) as problem:
+                raise RecordError(self.path.name, f"the record is damaged at the verdict on {claim_id}") from problem
+        return verdicts
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain JSON types."""
         kept = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("path", "machine")}
         return {"format_version": FORMAT_VERSION, "machine": self.machine.to_dict(), **kept}
 
+    def keep(self, part: str, entries: dict[str, Any]) -> None:
+        """Put entries into one part of the record ("predictions", "measurements", …) and write it."""
+        with self._lock:
+            getattr(self, part).update(entries)
+            self._write()
+
     def save(self) -> Path:
-        """Write the record, through a temporary file and a rename."""
+        """Write the record, through a temporary file and a rename, and return its path."""
+        with self._lock:
+            return self._write()
+
+    def _write(self) -> Path:
         return write_json(self.path, self.to_dict())
+
+
+def _all_answered(predictions: dict[str, Any]) -> bool:
+    """Say whether each prediction holds what was answered, and that as text."""
+    entries = predictions.values()
+    kinds = {"value": (str, int, float), "text": str}
+    return all(
+        isinstance(it, dict) and all(isinstance(it.get(name), kind) for name, kind in kinds.items()) for it in entries
+    )
 
 
 def now() -> str:

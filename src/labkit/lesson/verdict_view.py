@@ -7,6 +7,7 @@ from typing import Any
 
 from labkit.claims import Claim, Verdict
 from labkit.html import escape, folded, html_of
+from labkit.units import format_ratio
 
 SUMMARY = "Verdict: open it once you have committed to a prediction"
 COUNT_SUMMARY = "The count: open it once you have committed to a prediction"
@@ -24,15 +25,9 @@ class FoldedView:
         prediction = self._prediction()
         if not prediction:
             return "You made no prediction."
-        value = prediction["value"]
-        if isinstance(value, str) or not number or value <= 0 or number <= 0:
+        distance = distance_in_words(prediction["value"], number)
+        if not distance:
             return f"You predicted: {prediction['text']}."
-        factor = max(value / number, number / value)
-        distance = (
-            "within a factor of 1.2"
-            if factor < 1.2
-            else f"{factor:.2g} times too {'high' if value > number else 'low'}"
-        )
         return f"You predicted {prediction['text']}; that is {distance}."
 
     def refresh(self) -> None:
@@ -85,6 +80,21 @@ class CountView(FoldedView):
 
     def _repr_html_(self) -> str:
         return html_of(folded(COUNT_SUMMARY, f"{self._content}<p>{escape(self._compared(self.number))}</p>"))
+
+
+def distance_in_words(predicted: Any, number: float | None) -> str:
+    """Return how far a predicted number was from the verdict's, or "" where the two cannot be compared.
+
+    >>> distance_in_words(100, 5.0), distance_in_words(5, 5.2), distance_in_words("the CPU", 5.0)
+    ('20 times too high', 'within a factor of 1.2', '')
+    """
+    if isinstance(predicted, str) or not number or predicted <= 0 or number <= 0:
+        return ""
+    factor = max(predicted / number, number / predicted)
+    if factor < 1.2:
+        return "within a factor of 1.2"
+    times = format_ratio(float(f"{factor:.2g}")).removesuffix("×")
+    return f"{times} times too {'high' if predicted > number else 'low'}"
 
 
 class _Shown:

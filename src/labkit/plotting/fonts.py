@@ -69,6 +69,7 @@ def use_installed_fonts(ax: Axes) -> None:
     legend = ax.get_legend().get_texts() if ax.get_legend() else []
     ticks = [*ax.xaxis.get_majorticklabels(), *ax.yaxis.get_majorticklabels()]
     for text in (*own, ax.xaxis.label, ax.yaxis.label, *legend, *ticks):
+        text.set_parse_math(False)  # names of devices and records are no formulas, even with a $ in them
         _draw_with_installed(text)
 
 

@@ -11,27 +11,37 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from labkit.devices import Machine
 from labkit.errors import RecordError
 from labkit.files import read_json
-from labkit.measurement import Measurement, Sweep
+from labkit.measurement import Measurement, Sweep, Task
 
 FOLDER = Path(__file__).parent
 
 
-def find_recorded(
-    label: str, *, parameter: str | None = None, folder: Path | None = None
-) -> Sweep | Measurement | None:
-    """Return the recorded GPU sweep (or, without a parameter, measurement) of that label, or None if there is none.
+def find_recorded(task: Task, folder: Path | None = None) -> Measurement | None:
+    """Return the recorded GPU measurement of this very task (label, dtype, FLOP, bytes), or None if there is none.
 
     Files are read in the order of their names and the first match is taken. Raises RecordError for a damaged file.
     """
-    for path in sorted((folder or FOLDER).glob("*.json")):
-        record = read_json(path)
-        for found in _gpu_entries(record, path):
-            if isinstance(found, Sweep) and found.label == label and found.parameter == parameter:
-                return _as_recorded_sweep(found, _origin(record, path))
-            if isinstance(found, Measurement) and parameter is None and found.task.label == label:
-                return _as_recorded(found, _origin(record, path))
+    for found, origin in _gpu_entries(folder or FOLDER):
+        if isinstance(found, Measurement) and _work(found.task) == _work(task):
+            return _as_recorded(found, origin)
+    return None
+
+
+def find_recorded_sweep(parameter: str, tasks: Mapping[float, Task], folder: Path | None = None) -> Sweep | None:
+    """Return the recorded GPU sweep over parameter that holds each of these tasks at its value, or None.
+
+    A sweep may hold more values than asked for. Raises RecordError for a damaged file.
+    """
+    for found, origin in _gpu_entries(folder or FOLDER):
+        if isinstance(found, Sweep) and found.parameter == parameter and _holds(found, tasks):
+            points = [
+                dataclasses.replace(point, measurement=point.measurement and _as_recorded(point.measurement, origin))
+                for point in found.points
+            ]
+            return dataclasses.replace(found, points=tuple(points))
     return None
 
 
@@ -40,35 +50,45 @@ def has_recordings(folder: Path | None = None) -> bool:
     return any((folder or FOLDER).glob("*.json"))
 
 
-def load_entry(entry: Mapping[str, Any]) -> Sweep | Measurement:
-    """Return the sweep or measurement that a record holds as a dictionary."""
-    return Sweep.from_dict(entry) if "points" in entry else Measurement.from_dict(entry)
+def load_entry(entry: Any) -> Sweep | Measurement:
+    """Return the sweep or measurement that a record holds as a dictionary. Raises RecordError if it is neither."""
+    is_sweep = isinstance(entry, dict) and "points" in entry
+    return Sweep.from_dict(entry) if is_sweep else Measurement.from_dict(entry)
 
 
-def _gpu_entries(record: Any, path: Path) -> Iterator[Sweep | Measurement]:
-    if not isinstance(record, dict) or not isinstance(record.get("measurements"), dict):
-        raise RecordError(path.name, "this is not a lesson's record: it has no measurements")
-    for entry in record["measurements"].values():
-        found = load_entry(entry)
-        first = found.measurements[0] if isinstance(found, Sweep) and found.measurements else found
-        if isinstance(first, Measurement) and first.source == "measured" and not first.device.startswith("cpu"):
-            yield found
+def _gpu_entries(folder: Path) -> Iterator[tuple[Sweep | Measurement, str]]:
+    """Yield what was measured on a GPU, with its origin; recordings of recordings and predictions are left out."""
+    for path in sorted(folder.glob("*.json")):
+        record = read_json(path)
+        if not isinstance(record, dict) or not isinstance(record.get("measurements"), dict):
+            raise RecordError(path.name, "this is not a lesson's record: it has no measurements")
+        for key, entry in record["measurements"].items():
+            try:
+                found, origin = load_entry(entry), _origin(record, path)
+            except RecordError as problem:
+                raise RecordError(f"{path.name}, {key}: {problem.given}", problem.problem, problem.advice) from problem
+            first = next(iter(found.measurements), None) if isinstance(found, Sweep) else found
+            if first and first.source == "measured" and not first.device.startswith("cpu"):
+                yield found, origin
 
 
 def _origin(record: Mapping[str, Any], path: Path) -> str:
-    machine = record.get("machine", {})
-    gpus = ", ".join(machine.get("gpus", ())) or "unknown GPU"
-    versions = f"driver {machine.get('driver')}, PyTorch {machine.get('torch')}"
-    return f"{gpus}, {versions}, {str(record.get('started', 'no date'))[:10]} ({path.name})"
+    machine = Machine.from_dict(record.get("machine"))
+    versions = f"driver {machine.driver}, PyTorch {machine.torch}"
+    return f"{', '.join(machine.gpus)}, {versions}, {str(record.get('started', 'no date'))[:10]} ({path.name})"
 
 
 def _as_recorded(measurement: Measurement, origin: str) -> Measurement:
     return dataclasses.replace(measurement, source="recorded", provenance=origin)
 
 
-def _as_recorded_sweep(sweep: Sweep, origin: str) -> Sweep:
-    points = tuple(
-        dataclasses.replace(point, measurement=point.measurement and _as_recorded(point.measurement, origin))
-        for point in sweep.points
+def _work(task: Task) -> tuple[Any, ...]:
+    return task.label, task.dtype, task.flop, task.bytes_moved
+
+
+def _holds(sweep: Sweep, tasks: Mapping[float, Task]) -> bool:
+    points = {point.value: point.measurement for point in sweep.points}
+    return all(
+        value in points and (points[value] is None or _work(points[value].task) == _work(task))
+        for value, task in tasks.items()
     )
-    return dataclasses.replace(sweep, points=points)

@@ -13,7 +13,7 @@ from labkit.simt.atomics import update
 from labkit.simt.hazards import show
 from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.memory import DeviceMemory, open_global, poison
-from labkit.simt.watch import Watch
+from labkit.simt.watch import PRINTED_LINES, Watch
 
 
 class SharedMemory:
@@ -128,7 +128,7 @@ class Batch:
             who = self.watch.who(self.lanes, int(lane))
             words = [str(part[lane] if isinstance(part, np.ndarray) else part) for part in parts]
             self.watch.say(f"[block {show(who.block)}, thread {show(who.thread)}] {' '.join(words)}")
-            if self.watch.printed > 200:
+            if self.watch.printed > PRINTED_LINES:
                 return
 
     # ---- who am I ----

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -54,9 +55,9 @@ class ExpressionCompiler(Emitter):
                     return True
         return False
 
+    @abstractmethod
     def is_barrier(self, function: Any) -> bool:
-        """Return whether calling this runs into a barrier."""
-        raise NotImplementedError
+        """Return whether calling this runs into a barrier; calls.py knows."""
 
     # ---- values known at compile time ----
 
@@ -93,9 +94,9 @@ class ExpressionCompiler(Emitter):
             return self.constant_array(value, node)
         return Expr("", None, value)
 
+    @abstractmethod
     def constant_array(self, value: np.ndarray, node: ast.AST) -> Expr:
         """Return an array from outside the kernel, which a kernel may only read."""
-        raise NotImplementedError
 
     # ---- expressions ----
 

@@ -75,7 +75,7 @@ class Kernel:
     It is compiled at its first launch or trace for each combination of argument types, not when it is decorated.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: tuple[Type, ...] | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Any = None) -> None:
         self.py_func = function
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
@@ -120,7 +120,15 @@ class Kernel:
 
     def bind(self, args: Sequence[Any]) -> Arguments:
         """Return the arguments of a launch, typed."""
-        return Arguments.bind(self.py_func, args, self._signature)
+        if not isinstance(self._signature, list):
+            return Arguments.bind(self.py_func, args, parse_signature(self._signature))
+        for place, signature in enumerate(self._signature):
+            try:
+                return Arguments.bind(self.py_func, args, parse_signature(signature))
+            except KernelError:
+                if place == len(self._signature) - 1:
+                    raise
+        return Arguments.bind(self.py_func, args, None)
 
 
 def check_bytes(value: Any) -> int:
@@ -234,18 +242,20 @@ def _declared(what: str, declared: Type, given: Type, value: Any) -> tuple[Type,
 _ARRAY_IN_SIGNATURE = re.compile(r"array\((\w+), (\d)d")
 
 
-def parse_signature(signature: Any) -> tuple[Type, ...]:
+def parse_signature(signature: Any) -> tuple[Type, ...] | None:
     """Return the types in a signature as @cuda.jit takes it: a string, a tuple of types, or one of Numba's objects.
 
     >>> parse_signature("void(float32[:,:], int32)")
     (ArrayType(dtype=dtype('float32'), ndim=2, read_only=False), dtype('int32'))
     """
+    if signature is None:
+        return None
+    signature = getattr(signature, "args", signature)  # Numba's signature objects hold their types there
     if isinstance(signature, tuple):
         return tuple(_parse_type(str(item)) for item in signature)
     text = str(signature).strip()
     inside = text[text.index("(") + 1 :] if "(" in text else ""
-    inside = inside.rsplit(")", 1)[0] if "->" not in inside else inside.rsplit(")", 1)[0]
-    parts = re.findall(r"array\([^)]*\)|\w+(?:\[[^\]]*\])?", inside)
+    parts = re.findall(r"array\([^)]*\)|\w+(?:\[[^\]]*\])?", inside.rpartition(")")[0])
     return tuple(_parse_type(part) for part in parts)
 
 
@@ -260,15 +270,15 @@ def _parse_type(text: str) -> Type:
         "b1": "bool",
     }
     match = _ARRAY_IN_SIGNATURE.match(text)
-    if match:
-        return ArrayType(SCALARS[match[1]], int(match[2]))
-    name, _, dims = text.partition("[")
+    name, ndim = (match[1], int(match[2])) if match else (text.partition("[")[0], 0)
+    if "[" in text:
+        ndim = text.count(",") + 1  # float32[:, ::1]
     dtype = SCALARS.get(aliases.get(name, name))
     if dtype is None:
         raise KernelError(
             f"{text} in a signature", "this type is not known", "Use for example float32, int64, float32[:]."
         )
-    return ArrayType(dtype, dims.count(":") or 1) if dims else dtype
+    return ArrayType(dtype, ndim) if ndim else dtype
 
 
 @dataclass(frozen=True)

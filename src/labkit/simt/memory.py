@@ -130,12 +130,13 @@ class DeviceMemory:
 
     def index_of(self, cell: int) -> tuple[int, ...]:
         """Return the index of a cell, counted from the start of its block's or lane's copy."""
-        cell -= self.origin
         index = [0] * len(self.shape)
         for axis in sorted(range(len(self.shape)), key=lambda axis: -abs(self.strides[axis])):
-            if self.strides[axis]:
-                index[axis] = min(max(int(cell / self.strides[axis]), 0), max(int(self.shape[axis]) - 1, 0))
-                cell -= index[axis] * self.strides[axis]
+            stride, last = self.strides[axis], int(self.shape[axis]) - 1
+            if stride:
+                place = min(cell // abs(stride), last)
+                cell -= place * abs(stride)
+                index[axis] = place if stride > 0 else last - place
         return tuple(index)
 
     def locate(self, site: int, mask: Mask, index: tuple[Value, ...]) -> Address:

@@ -16,7 +16,7 @@ import numpy as np
 from labkit.errors import InputError, KernelError
 from labkit.simt.arrays import DeviceArray
 from labkit.simt.intrinsics import DEVICE_NAMES, Intrinsic
-from labkit.simt.launch import Kernel, parse_signature
+from labkit.simt.launch import Kernel
 
 _JIT_OPTIONS = {
     *("device", "inline", "link", "debug", "opt", "lineinfo", "cache", "fastmath", "max_registers", "func_or_sig"),
@@ -81,7 +81,7 @@ class Decorated:
     def __init__(self, cuda: Cuda, function: Callable[..., Any], options: dict[str, Any], signature: Any) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self.simulated = Kernel(function, None if signature is None else parse_signature(signature))
+        self.simulated = Kernel(function, signature)
         self._cuda = cuda
         self._options = options
         self._signature = signature

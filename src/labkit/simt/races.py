@@ -52,26 +52,26 @@ class Shadow:
         conflicts = self._unordered(access, self.write, "read after write")
         if self.other_atomic is not None:
             conflicts += self._unordered(access, self.other_atomic, "read after write")
+        self._note_read(access)
+        return conflicts
+
+    def _note_read(self, access: Access) -> None:
+        """Keep, of the reads that nothing has ordered before this one, the first and the farthest later one."""
         cells, keys = access.cells, access.keys
-        known = self.first_read.take(cells)
-        fresh = access.settled(known, self.crosses_blocks)
-        if fresh.all():
+        first, later = self.first_read.take(cells), self.later_read.take(cells)
+        first_is_settled = access.settled(first, self.crosses_blocks)
+        later_is_settled = access.settled(later, self.crosses_blocks) if self.crosses_blocks else first_is_settled
+        if first_is_settled.all() and later_is_settled.all():
             # Assignment goes in order, so one way round keeps the first lane on a cell and the other way the last.
             self.first_read[cells[::-1]] = keys[::-1]
             self.later_read[cells] = keys
-            return conflicts
-        later = self.later_read.take(cells)
-        self.first_read[cells[fresh][::-1]] = keys[fresh][::-1]
-        self.later_read[cells[fresh]] = keys[fresh]
-        known, later, cells, keys = known[~fresh], later[~fresh], cells[~fresh], keys[~fresh]
-        mine = thread_of(known) == thread_of(keys)
-        self.first_read[cells[mine]] = keys[mine]
-        farther = access.distance(thread_of(keys), thread_of(known)) >= access.distance(
-            thread_of(later), thread_of(known)
-        )
-        keep = ~mine & (farther | access.settled(later, self.crosses_blocks, ~fresh))
-        self.later_read[cells[keep]] = keys[keep]
-        return conflicts
+            return
+        reader, first_reader = thread_of(keys), thread_of(first)
+        farther = access.distance(reader, first_reader) >= access.distance(thread_of(later), first_reader)
+        replace_first = first_is_settled | (reader == first_reader)
+        replace_later = later_is_settled | (~replace_first & farther)
+        self.first_read[cells[replace_first][::-1]] = keys[replace_first][::-1]
+        self.later_read[cells[replace_later]] = keys[replace_later]
 
     def store(self, access: Access) -> tuple[list[Conflict], list[Conflict]]:
         """Note a write; return the reads and the writes that it races with."""
@@ -147,20 +147,16 @@ class Access:
         self.threads = lanes.thread_in_grid if which is None else lanes.thread_in_grid[which]
         self.keys = (self.threads << 1) + (time << _TIME_SHIFT | int(atomic))
         barrier = lanes.barrier_time
-        self._barrier = barrier if isinstance(barrier, int) or which is None else barrier[which]
-        self._threshold = (self._barrier + 1) << _TIME_SHIFT
+        barrier = barrier if isinstance(barrier, int) or which is None else barrier[which]
+        self._threshold = (barrier + 1) << _TIME_SHIFT
 
-    def settled(self, earlier: np.ndarray, crosses_blocks: bool, which: np.ndarray | None = None) -> np.ndarray:
+    def settled(self, earlier: np.ndarray, crosses_blocks: bool) -> np.ndarray:
         """Which earlier accesses a barrier has ordered before this one (or never were)."""
-        threshold = self._threshold
-        if which is not None and isinstance(threshold, np.ndarray):
-            threshold = threshold[which]
-        before = earlier < threshold
+        before = earlier < self._threshold
         if not crosses_blocks or not before.any():
             return before
         size = self.batch.block_size
-        threads = self.threads if which is None else self.threads[which]
-        return before & ((earlier == 0) | (thread_of(earlier) // size == threads // size))
+        return before & ((earlier == 0) | (thread_of(earlier) // size == self.threads // size))
 
     def distance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """How far apart threads are: 0 the same, 1 in one warp, 2 in one block, 3 in different blocks."""

@@ -253,6 +253,8 @@ def trace(
     """
     check_choice("schedule", schedule, SCHEDULES)
     check_positive("step_limit", step_limit)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed={seed!r}", "a seed is a whole number, 0 or above")
     grid_dim, block_dim = normalise_dim("grid", grid), normalise_dim("block", block)
     simulated = as_kernel(kernel)
     arguments = simulated.bind(args)

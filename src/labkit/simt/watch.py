@@ -10,7 +10,7 @@ from labkit.simt.lanes import Lanes, Mask, Value, coordinates
 from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.program import Program
 
-_PRINTED_LINES = 100
+PRINTED_LINES = 100
 
 
 class Watch:
@@ -105,10 +105,10 @@ class Watch:
     def say(self, text: str) -> None:
         """Print a line of the kernel's own output, up to a limit."""
         self.printed += 1
-        if self.printed <= _PRINTED_LINES:
+        if self.printed <= PRINTED_LINES:
             print(text)
-        elif self.printed == _PRINTED_LINES + 1:
-            print(f"… the kernel prints more than {_PRINTED_LINES} lines; the rest is not shown")
+        elif self.printed == PRINTED_LINES + 1:
+            print(f"… the kernel prints more than {PRINTED_LINES} lines; the rest is not shown")
 
 
 def describe_index(index: tuple[Value, ...], lane: int) -> tuple[int, ...]:

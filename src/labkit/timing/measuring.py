@@ -33,6 +33,7 @@ SHARE_OF_A_SAMPLE = 0.1  # of the time that a timing takes at least, unless read
 CLOCK_SHARE = 1e-3  # the most of a sample that reading the clock may take
 MOST_CALLS = 10**7  # in a sample: a clock that stands still must not keep us forever
 FEWEST_SUSTAINED = 30
+MOST_PROLONGED = 10  # times the duration: a run is not prolonged for samples beyond that
 
 
 def measure(
@@ -144,8 +145,8 @@ def sustain(
     """Run fn() without a pause for duration_s seconds and return all samples in order, to see a machine grow slower.
 
     A sample is as many calls as take about a hundredth of the run; on a busy machine, where calls take longer than
-    they did at first, the run is prolonged until there are FEWEST_SUSTAINED samples. An interrupt keeps the samples so
-    far. options are those of measure, but for cold, which would be a pause; raises what measure raises.
+    they did at first, the run is prolonged for FEWEST_SUSTAINED samples, tenfold at most. An interrupt keeps what was
+    measured. options are those of measure, but for cold, which would be a pause; raises what measure raises.
     """
     check_positive("duration_s", duration_s, unit="seconds")
     if options.get("cold"):
@@ -159,7 +160,7 @@ def sustain(
     bar = tqdm(total=round(duration_s), unit="s", desc=label or "sustained run", disable=not progress, leave=False)
     with devices.cpu_threads(short.threads), bar:
         try:
-            while sum(times_s) * calls < duration_s or len(times_s) < FEWEST_SUSTAINED:
+            while _goes_on(len(times_s), sum(times_s) * calls, duration_s):
                 times_s.append(_at_least_one_ns(timer.timeit(calls) / calls))
                 bar.update(round(sum(times_s) * calls) - bar.n)
         except KeyboardInterrupt:
@@ -169,6 +170,10 @@ def sustain(
     device_times_s = ticker.device_times_s(len(times_s), calls)
     found = dataclasses.replace(short, times_s=times_s, device_times_s=device_times_s, calls_per_sample=calls)
     return dataclasses.replace(found, implausible=_above_stated_peak(found, target))
+
+
+def _goes_on(samples: int, spent_s: float, duration_s: float) -> bool:
+    return spent_s < duration_s or (samples < FEWEST_SUSTAINED and spent_s < MOST_PROLONGED * duration_s)
 
 
 def _warm_up(fn: Callable[[], Any], target: devices.Device, ticker: Ticker) -> tuple[tuple[float, float], str | None]:
