@@ -7,6 +7,7 @@ from labkit.plotting.bars import plot_bars, plot_values
 from labkit.plotting.fonts import font_for
 from labkit.plotting.lines import plot_lines
 from labkit.plotting.ratios import plot_scaling, plot_speedup
+from labkit.plotting.requests import plot_banks, plot_request
 from labkit.plotting.roofline import plot_roofline
 from labkit.plotting.samples import plot_samples
 from labkit.plotting.show import alt_text, show, to_html, to_png
@@ -17,9 +18,11 @@ from labkit.plotting.times import plot_throughput, plot_times
 __all__ = [
     "alt_text",
     "font_for",
+    "plot_banks",
     "plot_bars",
     "plot_lines",
     "plot_over_time",
+    "plot_request",
     "plot_roofline",
     "plot_samples",
     "plot_scaling",

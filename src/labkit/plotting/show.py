@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from labkit.errors import InputError
 from labkit.plotting.fonts import use_installed_fonts
-from labkit.plotting.style import GUIDE_LINE, MARK, POINT, SERIES
+from labkit.plotting.style import GUIDE_LINE, MARK, POINT, SERIES, described
 
 WIDTH_PX = 700
 DENSITY = 2  # screens with twice the usual density show every pixel
@@ -30,6 +30,9 @@ def alt_text(ax: Axes) -> str:
     'Chart of sand in kg against time. children: from 0 at 0 to 120 at 60.'
     """
     _check_axes(ax)
+    words = described(ax)
+    if words is not None:
+        return words
     title = ax.get_title(loc="left") or ax.get_title()
     bars = [bar for container in ax.containers if isinstance(container, BarContainer) for bar in container]
     if bars:

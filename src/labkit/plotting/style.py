@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -40,6 +41,8 @@ WIDEST_OF_TWO = 42
 WIDEST_Y_LABEL = 46
 POINTS_PER_CHARACTER = 5.0  # of small text, ticks included
 
+_WORDS: WeakKeyDictionary[Axes, str] = WeakKeyDictionary()
+
 
 def axes_for(ax: Any, *, height_in: float = HEIGHT_IN) -> Axes:
     """Return ax, or the axes of a new figure that pyplot does not know. Raises InputError if ax is no Axes."""
@@ -50,6 +53,16 @@ def axes_for(ax: Any, *, height_in: float = HEIGHT_IN) -> Axes:
     if not isinstance(ax, Axes):
         raise InputError(f"ax={ax!r}", "a figure is drawn into matplotlib Axes", "Leave ax out, or pass one Axes.")
     return ax
+
+
+def describe_axes(ax: Axes, words: str) -> None:
+    """Set the text alternative of a figure that is no chart of series."""
+    _WORDS[ax] = words
+
+
+def described(ax: Axes) -> str | None:
+    """Return the text alternative that was set, if one was."""
+    return _WORDS.get(ax)
 
 
 def line_style(index: int, source: str | None) -> dict[str, Any]:

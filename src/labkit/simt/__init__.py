@@ -34,13 +34,14 @@ Anything else is refused at the first launch or trace, with the line and what to
 How it works, in reading order: proxy.py (`cuda`), launch.py (kernels and launches), source.py and types.py, compiler.py
 with control.py, expressions.py, calls.py and intrinsics.py (kernel to NumPy code), machine.py (batches, schedules,
 barriers), batch.py, lanes.py, memory.py, atomics.py and warps.py (what compiled kernels call), watch.py and observer.py
-(who is told), counters.py, hazards.py, trace.py, predict.py.
+(who is told), recording.py, counters.py, hazards.py, trace.py, predict.py.
 """
 
 from labkit.errors import KernelError
 from labkit.simt.hazards import Hazard
 from labkit.simt.predict import Prediction, predict
 from labkit.simt.proxy import cuda
-from labkit.simt.trace import Access, Note, Trace, trace
+from labkit.simt.recording import Access, WarpEvent
+from labkit.simt.trace import Note, Trace, trace
 
-__all__ = ["Access", "Hazard", "KernelError", "Note", "Prediction", "Trace", "cuda", "predict", "trace"]
+__all__ = ["Access", "Hazard", "KernelError", "Note", "Prediction", "Trace", "WarpEvent", "cuda", "predict", "trace"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array as compact_array
 from collections import defaultdict
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from labkit.simt.lanes import Lanes, Mask, Value
 from labkit.simt.memory import Address, DeviceMemory
 from labkit.simt.program import Program
 from labkit.simt.races import Access, Conflict, Shadow
+from labkit.simt.recording import Recorder
 from labkit.simt.watch import Watch, describe_index, describe_out_of_bounds
 
 
@@ -28,7 +29,7 @@ class Observer(Watch):
         self.lines: dict[int, LineCounts] = defaultdict(LineCounts)
         self.hazards = HazardBook()
         self.notes: dict[tuple[int, str], int] = {}  # how often, in the order of the first time
-        self.recorder: Callable[[str, int, DeviceMemory, Address], None] | None = None
+        self.recorder: Recorder | None = None
         self._time = 0
         self._sites_by_time = compact_array("i", [0])
 
@@ -84,7 +85,7 @@ class Observer(Watch):
             tally = self.tallies[key] = Tally(kind, array.space, array.name, array.cells.dtype.itemsize)
         tally.add(array, at)
         if self.recorder is not None:
-            self.recorder(kind, site, array, at)
+            self.recorder.access(kind, site, array, at)
 
     def _access(self, site: int, array: DeviceMemory, at: Address, *, atomic: bool = False) -> Access:
         self._time += 1
@@ -174,6 +175,7 @@ class Observer(Watch):
         self, site: int, array: DeviceMemory, mask: Mask, bad: np.ndarray, index: tuple[Value, ...]
     ) -> None:
         """Record indices that the array does not have."""
+        self._record("out_of_bounds", site, mask.split(bad)[0], array=array.name)
         lane = int(bad.argmax())
         who = self.who(mask.lanes, lane)
         self.hazards.report(
@@ -189,6 +191,7 @@ class Observer(Watch):
 
     def divergent_barrier(self, site: int, lanes: Lanes, waiting: np.ndarray, missing: np.ndarray, why: str) -> None:
         """Record a barrier that only a part of a block reaches."""
+        self._record("divergent_barrier", site, lanes.all.split(waiting)[0])
         who = self.who(lanes, int(waiting.argmax()))
         other = self.who(lanes, int(missing.argmax())).thread if missing.any() else None
         message = f"{who} waits at a barrier, but {why}"
@@ -222,6 +225,7 @@ class Observer(Watch):
 
     def branch(self, site: int, mask: Mask, taken: Mask) -> None:
         """Count a condition, and the warps whose lanes disagree."""
+        self._record("branch", site, mask, taken=taken)
         line = self.lines[site]
         line.branches += mask.warps
         if taken and taken is not mask:
@@ -229,6 +233,7 @@ class Observer(Watch):
 
     def barrier(self, site: int, lanes: Lanes, blocks: np.ndarray) -> None:
         """Count a barrier, and order what came before it."""
+        self._record("barrier", site, lanes.all)
         self.lines[site].barriers += int(np.count_nonzero(blocks))
         if blocks.all():
             lanes.barrier_time = self._time
@@ -237,11 +242,17 @@ class Observer(Watch):
 
     def syncwarp(self, site: int, mask: Mask) -> None:
         """Count a syncwarp, and order what came before it."""
+        self._record("syncwarp", site, mask)
         self.lines[site].syncwarps += mask.warps
         before = 0 if mask.lanes.warp_time is None else mask.lanes.warp_time
         mask.lanes.warp_time = np.where(mask.active, self._time, before)
 
     def warp_function(self, site: int, mask: Mask, kind: str) -> None:
         """Count a shuffle or a vote."""
+        self._record(kind, site, mask)
         line = self.lines[site]
         setattr(line, f"{kind}s", getattr(line, f"{kind}s") + mask.warps)
+
+    def _record(self, kind: str, site: int, mask: Mask, **more: Any) -> None:
+        if self.recorder is not None:
+            self.recorder.event(kind, site, mask, **more)

@@ -57,6 +57,7 @@ class Program:
     stored: set[str] = field(default_factory=set)  # the kernel's array parameters that it may write
     namespace: dict[str, Any] = field(default_factory=dict)
     entry: Callable[..., Any] | None = None
+    sources: dict[tuple[str, str, int], KernelSource] = field(default_factory=dict)  # of the sites: file, name, line
     _site_numbers: dict[Any, int] = field(default_factory=dict)
     _constants: dict[Any, str] = field(default_factory=dict)
     _frozen: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
@@ -69,12 +70,22 @@ class Program:
         """Return the number of a place in the text; the same place keeps its number when it is compiled again."""
         line = getattr(node, "lineno", source.first_line)
         entry = Site(line, source.name, source.filename, source.line_text(line), tuple(sorted(flop.items())))
+        self.sources.setdefault((source.filename, source.name, source.first_line), source)
         key = (id(unit), id(node), kind)
         if key not in self._site_numbers:
             self._site_numbers[key] = len(self.sites)
             self.sites.append(entry)
         self.sites[self._site_numbers[key]] = entry
         return self._site_numbers[key]
+
+    def line_key(self, site: int) -> int | str:
+        """Return a site's line; "name:line" for that of a device function in another file than the kernel's."""
+        place = self.sites[site]
+        return place.line if place.filename == self.source.filename else f"{place.function}:{place.line}"
+
+    def line_key_of(self, source: KernelSource, line: int) -> int | str:
+        """Return the same for any line of a function's source."""
+        return line if source.filename == self.source.filename else f"{source.name}:{line}"
 
     def constant(self, value: Any, hint: str = "c") -> str:
         """Return a name in the generated code for a value made at compile time."""

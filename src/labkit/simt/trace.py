@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import InputError, KernelError, check_choice, check_positive
-from labkit.simt.counters import LineCounts, sectors, summarise, wavefronts
+from labkit.simt.counters import LineCounts, summarise
 from labkit.simt.hazards import Hazard
 from labkit.simt.lanes import WARP_SIZE
 from labkit.simt.launch import (
@@ -23,10 +24,11 @@ from labkit.simt.launch import (
     normalise_dim,
 )
 from labkit.simt.machine import Run
-from labkit.simt.memory import Address, DeviceMemory
+from labkit.simt.memory import DeviceMemory
 from labkit.simt.observer import Observer
 from labkit.simt.program import Program
 from labkit.simt.races import Shadow
+from labkit.simt.recording import Access, Recorder, Step
 
 SCHEDULES = ("lockstep", "interleaved")
 
@@ -41,27 +43,6 @@ class Note:
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.message}"
-
-
-@dataclass(frozen=True)
-class Access:
-    """What one warp touched at one execution of a line: for each active lane its byte address in the array.
-
-    kind: load, store or atomic. space: global, shared, local or constant. occurrence: the how many-th execution of the
-    line by this warp. passes: sectors (global) or wavefronts (shared) of the request.
-    """
-
-    line: int
-    kind: str
-    space: str
-    array: str
-    occurrence: int
-    warp: int
-    lanes: tuple[int, ...]
-    indices: tuple[tuple[int, ...], ...]
-    addresses: tuple[int, ...]
-    itemsize: int
-    passes: int
 
 
 class Trace:
@@ -112,31 +93,58 @@ class Trace:
         """Return the counters per source line (of a device function in another file: "name:line")."""
         lines: dict[int | str, set[int]] = {}
         for site in sorted({*self._lines, *(key[0] for key in self._tallies)}, key=lambda s: self._sites[s].line):
-            lines.setdefault(self._line_key(site), set()).add(site)
+            lines.setdefault(self._run.program.line_key(site), set()).add(site)
         return {line: self._count(sites.__contains__) for line, sites in lines.items()}
-
-    def _line_key(self, site: int) -> int | str:
-        place = self._sites[site]
-        return place.line if place.filename == self._source.filename else f"{place.function}:{place.line}"
 
     def by_array(self) -> dict[str, dict[str, float]]:
         """Return the memory counters per array."""
         return {name: self._count(array=name) for name in dict.fromkeys(t.array for t in self._tallies.values())}
 
-    def accesses(self, line: int | None = None, warp: int = 0) -> tuple[Access, ...]:
+    def accesses(self, line: int | str | None = None, warp: int = 0) -> tuple[Access, ...]:
         """Return what a warp (numbered over the grid) touched at each execution of a line, or of all lines.
 
         The warp's block is simulated anew on a copy of the arguments as they were, in step, without the other blocks.
         """
-        if isinstance(warp, bool) or not isinstance(warp, int | np.integer) or not 0 <= warp < self.counters["warps"]:
-            raise InputError(f"warp={warp!r}", f"the launch has {self.counters['warps']} warps, numbered from 0")
-        block, warp_in_block = divmod(int(warp), self._warps_per_block)
-        watch = Observer(self._run.program, self.grid_dim, self.block_dim)
-        watch.recorder = recorder = _Recorder(self._run.program, warp_in_block, int(warp))
-        watch.say = lambda text: None
-        again = replace(self._run, watch=watch, arguments=self._snapshot.copy().open(watch)[0])
-        again.lockstep(range(block, block + 1))
-        return tuple(access for access in recorder.accesses if line in (None, access.line))
+        steps = self.steps([warp], line=line)[int(warp)]
+        return tuple(step for step in steps if isinstance(step, Access))
+
+    def steps(
+        self, warps: Iterable[int] = (0,), *, line: int | str | None = None, limit: int | None = None
+    ) -> dict[int, tuple[Step, ...]]:
+        """Return, for each of these warps, all it did in order: accesses, branches, barriers, indices out of bounds.
+
+        Each block concerned is simulated once more, as for accesses. line: keep the steps of this line only, None for
+        all. limit: the most steps to keep of each warp.
+        """
+        by_block: dict[int, list[int]] = {}
+        for warp in warps:
+            block, warp_in_block = divmod(self._check_warp(warp), self._warps_per_block)
+            by_block.setdefault(block, []).append(warp_in_block)
+        steps: dict[int, tuple[Step, ...]] = {}
+        for block, places in by_block.items():
+            watch = Observer(self._run.program, self.grid_dim, self.block_dim)
+            first = block * self._warps_per_block
+            watch.recorder = recorder = Recorder(self._run.program, places, first, line=line, limit=limit)
+            watch.say = lambda text: None
+            again = replace(self._run, watch=watch, arguments=self._snapshot.copy().open(watch)[0])
+            again.lockstep(range(block, block + 1))
+            steps |= {first + place: tuple(done) for place, done in recorder.steps.items()}
+        return steps
+
+    def _check_warp(self, warp: int) -> int:
+        count = self.counters["warps"]
+        if isinstance(warp, bool) or not isinstance(warp, int | np.integer) or not 0 <= warp < count:
+            raise InputError(f"warp={warp!r}", f"the launch has {count:,} warps, numbered from 0")
+        return int(warp)
+
+    def source(self) -> dict[int | str, str]:
+        """Return the text of the kernel and of the device functions that it calls, by line as in by_line."""
+        texts: dict[int | str, str] = {}
+        for source in dict.fromkeys((self._source, *self._run.program.sources.values())):
+            lines = textwrap.dedent("".join(source.lines)).splitlines()
+            for number, text in enumerate(lines, source.first_line):
+                texts[self._run.program.line_key_of(source, number)] = text
+        return texts
 
     def __repr__(self) -> str:
         c = self.counters
@@ -163,50 +171,6 @@ class Trace:
         lines += [f"  hazard: {hazard}" for hazard in self.hazards] or ["  no hazards"]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
-
-
-class _Recorder:
-    """Records the accesses of one warp of the block that is simulated."""
-
-    def __init__(self, program: Program, warp_in_block: int, warp: int) -> None:
-        self.accesses: list[Access] = []
-        self._program = program
-        self._place = warp_in_block
-        self._warp = warp
-        self._seen: dict[tuple[int, str], int] = {}
-
-    def __call__(self, kind: str, site: int, array: DeviceMemory, at: Address) -> None:
-        chosen = at.mask.lanes.warp == self._place
-        mask = at.mask.split(chosen)[0]
-        if not mask:
-            return
-        lanes = np.flatnonzero(mask.active)
-        cells = mask.spread(at.cell)
-        if array.base is not None:
-            cells = cells - array.base
-        itemsize = array.cells.dtype.itemsize
-        passes = 1
-        if array.space == "global":
-            passes = sectors(cells * itemsize, mask)
-        elif array.space == "shared":
-            passes = wavefronts(cells * itemsize, mask, itemsize)[0]
-        line = self._program.sites[site].line
-        occurrence = self._seen[site, kind] = self._seen.get((site, kind), -1) + 1
-        self.accesses.append(
-            Access(
-                line=line,
-                kind=kind,
-                space=array.space,
-                array=array.name,
-                occurrence=occurrence,
-                warp=self._warp,
-                lanes=tuple(int(lane) % WARP_SIZE for lane in at.mask.lanes.lane[lanes]),
-                indices=tuple(array.index_of(int(cell)) for cell in cells[lanes]),
-                addresses=tuple(int(cell) * itemsize for cell in cells[lanes]),
-                itemsize=itemsize,
-                passes=passes,
-            )
-        )
 
 
 def as_kernel(kernel: Any) -> Kernel:

@@ -48,7 +48,10 @@ def explore(draw: Callable[..., Any], /, *, run_button: bool = False, fold: str 
 
 
 class Explorer:
-    """A figure with controls; see explore. values is what the controls say, html what is shown."""
+    """A figure with controls; see explore.
+
+    values is what the controls say, html what is shown, saved_copy what a saved notebook shows.
+    """
 
     def __init__(self, draw: Callable[..., Any], controls: dict[str, Any], *, run_button: bool, fold: str) -> None:
         if not callable(draw):
@@ -59,7 +62,7 @@ class Explorer:
         _check_arguments(draw, self.values)
         self._draw = draw
         self._held = self._drawing = False
-        self._copy = SavedCopy("Figure without controls")
+        self.saved_copy = SavedCopy("Figure without controls")
         self._figure = figure_place()
         self._log = ipywidgets.Output()  # what draw prints, and its progress bars
         self._status = note()
@@ -116,7 +119,7 @@ class Explorer:
 
     def _ipython_display_(self) -> None:
         display(self.widget)
-        self._copy.show()
+        self.saved_copy.show()
 
     def __repr__(self) -> str:
         return f"Explorer({', '.join(f'{name}={value!r}' for name, value in self.values.items())})"
@@ -158,7 +161,7 @@ class Explorer:
             self._show(error_box(problem) if isinstance(problem, Exception) else STOPPED)
             raise problem
         self._show(html)
-        self._copy.put(html)
+        self.saved_copy.put(html)
 
     def _show_live(self, html: str) -> None:
         self._figure.remove_class(STALE)  # it is new, though not finished
@@ -192,7 +195,7 @@ class Explorer:
         parts: list[ipywidgets.Widget] = [controls, self._figure, self._log]
         if self._run_button is not None:
             parts.insert(1, ipywidgets.HBox([self._run_button, self._status], layout=CENTRED))
-        return page(parts, fold, self._copy)
+        return page(parts, fold, self.saved_copy)
 
 
 def _check_arguments(draw: Callable[..., Any], values: dict[str, Any]) -> None:
