@@ -202,11 +202,11 @@ STENCIL = Puzzle(
         ),
         (
             "Everything is one place off: with a halo, thread t's own element stands at t + 1.",
-            lambda got, expected, a: len(got) > 2 and np.array_equal(got[1:], expected[:-1]),
+            lambda got, expected, a: len(got) > 62 and np.array_equal(got[1:62], expected[:61]),
         ),
         (
             "Everything is one place off: with a halo, thread t's own element stands at t + 1.",
-            lambda got, expected, a: len(got) > 2 and np.array_equal(got[:-1], expected[1:]),
+            lambda got, expected, a: len(got) > 62 and np.array_equal(got[:61], expected[1:62]),
         ),
     ],
 )
@@ -297,7 +297,7 @@ CONFLICT_FREE_TRANSPOSE = Puzzle(
     symptoms=[
         (
             "Inside a tile nothing was turned: store tile[x, y], not tile[y, x].",
-            lambda got, expected, a: got.shape[0] == got.shape[1] == 32 and np.array_equal(got, expected.T),
+            lambda got, expected, a: np.array_equal(got[:32, :32], a["a"][:32, :32]),
         ),
     ],
     general_hint="A tile moves and turns: its blockIdx.x and blockIdx.y swap places, and so do the indices inside.",

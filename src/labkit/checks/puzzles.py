@@ -173,12 +173,12 @@ class Puzzle:
             return f"{_sentence(outside[0])} {FIXES['out_of_bounds']}"
         if not traced.counters["global_store_requests"] + traced.by_array().get(output, {}).get("atomics", 0):
             return f"Nothing was stored in {output}."
-        for hint, fits in self.symptoms:
-            if fits(got, expected, launch.arguments):
-                return hint
         early = [hazard for hazard in traced.hazards if hazard.kind.startswith("uninitialised")]
         if early:
             return f"{_sentence(early[0])} {FIXES[early[0].kind]}"
+        for hint, fits in self.symptoms:
+            if fits(got, expected, launch.arguments):
+                return hint
         before = launch.arguments[output]
         if np.array_equal(got[wrong], before[wrong]):
             return f"No thread stored {_element(output, place)}, which still holds {before[place]}: whose work is it?"
