@@ -244,7 +244,7 @@ def test_a_race_names_both_threads_and_lines() -> None:
 
 
 class FakeGpu:
-    """Stands for `cuda` on a machine with a GPU: launches run in the simulator and are counted; spoil changes inputs."""
+    """Stands for `cuda` on a machine with a GPU: launches run in the simulator and are counted."""
 
     def __init__(self, spoil: float = 0.0) -> None:
         self.launches = 0

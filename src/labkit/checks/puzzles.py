@@ -6,6 +6,7 @@ import ast
 import contextlib
 import inspect
 import io
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -210,7 +211,11 @@ class Puzzle:
         kernel = answer if hasattr(answer, "py_func") else self.on.jit(answer)
         for launch in self.launches:
             arrays = [self.on.to_device(value) for value in launch.copies().values()]
-            kernel[launch.grid, launch.block](*arrays)
+            with warnings.catch_warnings():
+                warnings.filterwarnings(
+                    "ignore", message="Grid size"
+                )  # Numba's advice; these grids are small on purpose
+                kernel[launch.grid, launch.block](*arrays)
             got, expected = arrays[-1].copy_to_host(), self.expected(launch)
             wrong = ~np.isclose(got, expected, rtol=1e-5, atol=1e-6)
             if wrong.any():

@@ -177,7 +177,7 @@ def stencil_with_barrier_in_a_branch(x, out):
         out[i] = part[t] + part[t + 1] + part[t + 2]
 
 
-@wrong("stencil", "values", "was read before")
+@wrong("stencil", "values", "nothing has written yet")
 def stencil_that_leaves_the_halo_unwritten(x, out):
     part = cuda.shared.array(66, np.float32)
     i, t = cuda.grid(1), cuda.threadIdx.x
