@@ -99,7 +99,7 @@ def collect(paths: Iterable[Path | str], *, names: bool = False) -> ClassResults
             left_out.append(LeftOut(path, problem.problem))
     if not records:
         reasons = "; ".join(f"{it.path}: {it.problem}" for it in left_out)
-        raise InputError(f"{len(left_out)} files", f"none of them is a record ({reasons})", "Look into results/.")
+        raise InputError("no record among the files", reasons or "the folders are empty", "Look into results/.")
     ordered = sorted(records.values(), key=lambda it: (it.machine.id, it.lesson, it.profile, it.started))
     return ClassResults(_named(ordered, names), tuple(left_out), names)
 
@@ -113,11 +113,15 @@ def report_page(results: ClassResults) -> str:
     """Return the report as a whole HTML page."""
     lessons = sorted({entry.record.lesson for entry in results.entries})
     days = sorted(entry.record.started[:10] for entry in results.entries)
-    counts = [f"{len(results.entries)} records", f"{len(results.machines)} machines"]
+    counts = [
+        f"{count} {word}{'' if count == 1 else 's'}"
+        for count, word in ((len(results.entries), "record"), (len(results.machines), "machine"))
+    ]
+    counted = " of ".join(counts)
     period = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
     parts = [
         "<h1>CPU or GPU: the results of a class</h1>",
-        f"<p>{escape(f'{counts[0]} of {counts[1]}, {period}.')} {escape(_left_out_in_words(results))}</p>",
+        f"<p>{escape(f'{counted}, {period}.')} {escape(_left_out_in_words(results))}</p>",
         "<p>Measured: timed on the machine that is named. Recorded: timed elsewhere. Predicted: computed from a "
         "model. A verdict that rests on other than measured numbers says so.</p>",
         "<h2>Machines</h2>",

@@ -37,6 +37,7 @@ CELLS = [
 IDS = re.compile(r"[0-9a-f]{32}|model_id=\S+|(?<=labkit-saved-)[0-9a-f]+|committed \d[\d: -]+")
 
 
+# C08-01
 @pytest.mark.notebook
 def test_the_tests_of_the_controls_pass_with_the_ipywidgets_of_colab(bare: Environment) -> None:
     command = ["-m", "pytest", "--quiet", "tests/widgets", "-p", "no:cacheprovider"]
@@ -45,6 +46,7 @@ def test_the_tests_of_the_controls_pass_with_the_ipywidgets_of_colab(bare: Envir
     assert re.search(r"^[1-9]\d+ passed", done.stdout, re.MULTILINE), done.stdout
 
 
+# C08-01
 @pytest.mark.notebook
 def test_a_notebook_of_controls_has_the_same_outputs_with_both(bare: Environment) -> None:
     there, here = outputs_with(bare.python), outputs_with(Path(sys.executable))

@@ -25,6 +25,7 @@ def notebooks() -> Path:
     return FOLDER
 
 
+# C08-01
 @pytest.mark.parametrize("lesson", lesson_paths(), ids=lambda path: path.stem)
 def test_lesson_brings_labkit_along_and_runs(bare: Environment, notebooks: Path, lesson: Path) -> None:
     before = bare.packages()

@@ -8,10 +8,15 @@ import warnings
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 from labkit.errors import LabkitError
 from labkit.simt import KernelError, cuda, trace
 from labkit.simt.launch import DEFAULT_STEP_LIMIT
+
+from . import reference
+
+TILE = 8
 
 # Each body is the statement under test; x and y are arrays, t is the thread. What the message must name; the refusal
 # also says what to write instead.
@@ -116,12 +121,27 @@ def local_shape_from_an_argument(y, n):
     y[0] = s[0]
 
 
-SHAPES = [shape_from_an_argument, shape_from_the_block, shape_from_a_variable, local_shape_from_an_argument]
+def shape_from_a_sum(y, n):
+    s = cuda.shared.array((TILE, TILE + 1), np.float32)
+    s[0, 0] = 1
+    y[0] = s[0, 0]
+
+
+SHAPES = [
+    shape_from_an_argument,
+    shape_from_the_block,
+    shape_from_a_variable,
+    shape_from_a_sum,
+    local_shape_from_an_argument,
+]
 
 
 @pytest.mark.parametrize("kernel", SHAPES, ids=lambda kernel: kernel.__name__)
 def test_shape_must_be_a_compile_time_constant(kernel):
+    """A name or a literal; even TILE + 1 is no constant to Numba, so that cell would fail on a GPU."""
     y = np.zeros(4)
+    with pytest.raises(TypingError, match="array"):
+        reference.types_of(kernel, y, 8)
     with pytest.raises(KernelError, match="constant") as caught:
         cuda.jit(kernel)[1, 1](y, 8)
     lines, first = inspect.getsourcelines(kernel)
@@ -130,16 +150,45 @@ def test_shape_must_be_a_compile_time_constant(kernel):
     assert not y.any()
 
 
-@pytest.mark.parametrize("size", [4, np.int64(4)])
-def test_shape_may_come_from_a_closure(size):
+def test_shape_may_be_a_closure_variable_or_a_local_name_for_a_literal():
+    size = 4
+
     def kernel(y):
-        s = cuda.shared.array(size, np.float32)
-        s[0] = 1
-        y[0] = s[0]
+        rows = 3
+        s = cuda.shared.array((rows, size), np.float32)
+        s[2, 3] = 1
+        y[0] = s[2, 3]
 
     y = np.zeros(1)
+    reference.types_of(kernel, y)
     cuda.jit(kernel)[1, 1](y)
     assert y[0] == 1
+
+
+# ---- what Numba's compiler refuses: the cell would fail on a GPU -----------------------------------------------------
+
+REFUSED_BY_NUMBA = {
+    "barrier that counts a bool": "y[t] = cuda.syncthreads_count(x[t] > 0)",
+    "barrier that counts a float": "y[t] = cuda.syncthreads_and(1.5)",
+    "selp of two types": "y[t] = cuda.selp(x[t] > 0, x[t], 3)",
+    "bool as an index": "y[x[t] > 0] = 1",
+    "bits of a float": "cuda.atomic.and_(x, 0, 3)",
+    "shift of a float": "y[t] = x[t] << 2",
+    "tuple with a variable index": "y[t] = (1, 2.0)[t]",
+    "grid of four dimensions": "y[t] = cuda.grid(4)",
+    "shuffle without a mask": "y[t] = cuda.shfl_down_sync(x[t], 1)",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_NUMBA)
+def test_what_numba_refuses_is_refused(name):
+    kernel = build(REFUSED_BY_NUMBA[name], f"by numba: {name}")
+    x, y = np.ones(4), np.zeros(4)
+    with pytest.raises((TypingError, TypeError)):
+        reference.types_of(kernel, x, y)
+    with pytest.raises(KernelError, match="line 4"):
+        cuda.jit(kernel)[1, 4](x, y)
+    assert not y.any()
 
 
 # ---- what a launch checks -------------------------------------------------------------------------------------------

@@ -70,7 +70,6 @@ def html_outputs(outputs):
     return [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
 
 
-# C08-01
 def test_the_kernel_runs_the_ipywidgets_under_test(outputs):
     assert outputs["version"][0].text.strip() == ipywidgets.__version__
 

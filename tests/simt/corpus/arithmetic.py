@@ -234,3 +234,16 @@ def all_pairs_forces(position, force):
     force[i, 0] = fx
     force[i, 1] = fy
     force[i, 2] = fz
+
+
+@case(1, 32, lambda rng: (floats(rng, 32), floats(rng, 32, dtype=np.float64), np.zeros((32, 4), np.float32),
+                          np.zeros((32, 4))), ulp=4)  # fmt: skip
+def float_powers(x, z, y, w):
+    """A literal exponent is a chain of products; float32 ** 2 stays float32."""
+    i = cuda.threadIdx.x
+    y[i, 0] = x[i] ** 2
+    y[i, 1] = x[i] ** 3
+    w[i, 0] = z[i] ** 2
+    w[i, 1] = z[i] ** 5
+    w[i, 2] = abs(z[i]) ** 1.5
+    w[i, 3] = x[i] ** 2
