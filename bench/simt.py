@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 os.environ.setdefault("LABKIT_SIMT", "cpu")
 
-from labkit.simt import cuda, trace  # noqa: E402 (the path and the stand-in come first)
+from bench._table import row  # noqa: E402 (the path and the stand-in come first)
+from labkit.simt import cuda, trace  # noqa: E402
 
 TILE = 16
 PAIRS = 9
@@ -46,10 +47,10 @@ class Row:
         """Whether the target is met."""
         return self.value >= self.target if self.at_least else self.value <= self.target
 
-    def __str__(self) -> str:
+    def show(self) -> bool:
+        """Print it and return whether the target is met."""
         sign = "≥" if self.at_least else "≤"
-        verdict = "met" if self.met else "MISSED"
-        return f"{self.what:<66} {self.value:>10,.2f} {self.unit:<4} {sign} {self.target:>8,g}  {verdict}"
+        return row(self.what, f"{self.value:,.2f} {self.unit}".rstrip(), f"{sign} {self.target:g}", self.met)
 
 
 def tiled(a, b, c):
@@ -228,8 +229,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows: list[Row] = []
     for measure in (overhead, scaling, against_numba_simulator, peak_memory, lambda: fuzzing(options.fuzz)):
         rows += measure()
-    print("\n".join(map(str, rows)))
-    return 0 if all(row.met for row in rows) else 1
+    met = [found.show() for found in rows]
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+
+from bench._table import middle_half, row
 
 PAIRS = 21
 SIZES = (64, 128, 256, 512, 1024)
@@ -100,14 +102,8 @@ def _start_s(program: str) -> float:
     return time.perf_counter() - start_s
 
 
-def _row(what: str, found: str, target: str, reached: bool, series: Iterable[float] = (), scale: float = 1.0) -> bool:
-    """Print a line of the table, with the middle half of the series, and return whether the target was reached."""
-    spread = ""
-    if series:
-        low, _, high = statistics.quantiles(series, n=4)
-        spread = f"(middle half {low * scale:.3g} to {high * scale:.3g})"
-    print(f"{what:32} {found:>14}   target {target:14} {'ok' if reached else 'MISSED':7} {spread}", flush=True)
-    return reached
+def _row(what: str, found: str, target: str, reached: bool, series: Sequence[float] = (), scale: float = 1.0) -> bool:
+    return row(what, found, target, reached, middle_half(series, scale) if series else "")
 
 
 if __name__ == "__main__":

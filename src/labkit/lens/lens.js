@@ -7,6 +7,8 @@ const SECTOR = 32; // bytes
 const ROW = 128; // bytes: a cache line of four sectors, or one word of each bank
 const CELL = 20; // units of the drawing
 const GUTTER = 92;
+const GAP = 7; // where rows are left out
+const MANY_ROWS = 14; // beyond which they are drawn closer
 const WIDTH = GUTTER + LANES * CELL + 6;
 const SPEEDS = { slow: 1400, normal: 600, fast: 150 }; // ms a step
 const REST_MS = 700; // after which the figure for exported notebooks follows
@@ -133,6 +135,13 @@ function make(space, tag, attributes, children) {
 const h = (tag, attributes, ...children) => make(null, tag, attributes, children);
 const s = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", tag, attributes, children);
 
+const SIGNS = {
+  first: "M3 3h2v10H3zM13 3v10L6 8z", previous: "M12 3v10L4 8z", play: "M4 2v12l9-6z", pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M4 3v10l8-5z", last: "M11 3h2v10h-2zM3 3v10l7-5z", hazard: "M8 1 15.5 15H.5zM7.2 6v4.5h1.6V6zM7.2 11.6v1.6h1.6v-1.6z",
+};
+/** A sign drawn by hand: not every font has them. */
+const sign = (name) => s("svg", { viewBox: "0 0 16 16", class: "ll-sign", "aria-hidden": "true" }, s("path", { d: SIGNS[name], "fill-rule": "evenodd" }));
+
 /** Draws steps of one trace as SVG; hatch is the id of the pattern for masked lanes. */
 class Artist {
   constructor(data, hatch) {
@@ -143,6 +152,7 @@ class Artist {
   draw(step, pinned) {
     this.pinned = pinned;
     this.y = 4;
+    this.high = CELL; // of a row
     this.parts = [];
     this.lanes(step);
     if (step.kind === "branch") this.answers(step);
@@ -156,13 +166,13 @@ class Artist {
   }
 
   text(x, y, words, name, anchor = "middle") {
-    const size = words.length > 2 && anchor === "middle" ? 9.5 : 12;
-    this.parts.push(s("text", { x, y: y + CELL / 2, class: name, "text-anchor": anchor, "font-size": size }, words));
+    const size = Math.min(words.length > 2 && anchor === "middle" ? 9.5 : 12, this.high * 0.75);
+    this.parts.push(s("text", { x, y: y + this.high / 2, class: name, "text-anchor": anchor, "font-size": size }, words));
   }
 
   label(words, name = "ll-label") {
     const short = words.length > 15 ? `…${words.slice(-14)}` : words;
-    this.parts.push(s("text", { x: GUTTER - 6, y: this.y + CELL / 2, class: name, "text-anchor": "end", "font-size": 11.5 }, short, s("title", {}, words)));
+    this.parts.push(s("text", { x: GUTTER - 6, y: this.y + this.high / 2, class: name, "text-anchor": "end", "font-size": Math.min(11.5, this.high * 0.75) }, short, s("title", {}, words)));
   }
 
   words(words) {
@@ -174,7 +184,7 @@ class Artist {
     const [first] = lanes;
     const pinned = lanes.includes(this.pinned);
     const text = lanes.length === 1 ? `${first}` : `×${lanes.length}`;
-    const box = { x: x + 0.5, y: this.y + 0.5, width: width - 1, height: CELL - 1, fill: this.data.colours[first] };
+    const box = { x: x + 0.5, y: this.y + 0.5, width: width - 1, height: this.high - 1, fill: this.data.colours[first] };
     this.parts.push(s("rect", { ...box, class: pinned ? "ll-cell ll-pinned" : "ll-cell", "data-lanes": lanes.join(" ") }, s("title", {}, hint)));
     this.text(x + width / 2, this.y, text, first < this.data.darkLanes ? "ll-on-dark" : "ll-on-light");
   }
@@ -187,7 +197,7 @@ class Artist {
       const x = GUTTER + lane * CELL;
       if (coloured.has(lane)) this.cell(x, CELL, [lane], `lane ${lane}, active`);
       else {
-        const box = { x: x + 0.5, y: this.y + 0.5, width: CELL - 1, height: CELL - 1, class: "ll-empty" };
+        const box = { x: x + 0.5, y: this.y + 0.5, width: CELL - 1, height: this.high - 1, class: "ll-empty" };
         const fill = active.has(lane) ? "none" : `url(#${this.hatch})`;
         const title = active.has(lane) ? `lane ${lane}, active, does not take the branch` : `lane ${lane}, masked`;
         this.parts.push(s("rect", { ...box, fill, "data-masked": active.has(lane) ? null : lane }, s("title", {}, title)));
@@ -216,12 +226,11 @@ class Artist {
     const size = rowBytes(step);
     const cells = cellsOf(step);
     if (step.space === "shared") this.banks(bankDegrees(step));
+    const rows = rowsOf(step);
+    this.high = rowHeight(rows);
     let before = null;
-    for (const row of rowsOf(step)) {
-      if (before !== null && row > before + 1) {
-        this.text(GUTTER + (LANES / 2) * CELL, this.y - 4, "⋮", "ll-label");
-        this.y += CELL * 0.6;
-      }
+    for (const row of rows) {
+      if (before !== null && row > before + 1) this.y += GAP;
       before = row;
       this.row(step, row * size, [...cells].filter(([address]) => Math.floor(address / size) === row));
     }
@@ -251,7 +260,7 @@ class Artist {
     for (let number = start / piece; number < (start + size) / piece; number++) {
       const marked = !shared && step.space === "global" && touched.has(number);
       const x = GUTTER + (number * piece - start) * scale;
-      const box = { x: x + 0.5, y: this.y + 0.5, width: piece * scale - 1, height: CELL - 1 };
+      const box = { x: x + 0.5, y: this.y + 0.5, width: piece * scale - 1, height: this.high - 1 };
       this.parts.push(s("rect", { ...box, class: marked ? "ll-sector ll-touched" : "ll-sector" }));
     }
     for (const [address, lanes] of cells) {
@@ -259,13 +268,18 @@ class Artist {
       const hint = `${elementAt(step, address)}: lane ${lanes.join(", ")}`;
       this.cell(GUTTER + (address - start) * scale, width, lanes, hint);
     }
-    this.y += CELL + 2;
+    this.y += this.high + 1;
   }
 }
 
+const rowHeight = (rows) => (rows.length > MANY_ROWS ? 15 : CELL);
+
 /** How tall the drawing of a step is, in units: the stage keeps the height of the tallest, so that nothing jumps. */
 function heightOf(step) {
-  return step.addresses && step.space !== "local" ? (rowsOf(step).length * 1.3 + 4) * CELL : 3 * CELL;
+  if (!step.addresses || step.space === "local") return 3 * CELL;
+  const rows = rowsOf(step);
+  const gaps = rows.filter((row, place) => place > 0 && row > rows[place - 1] + 1).length;
+  return (step.space === "shared" ? 4 : 2) * CELL + rows.length * (rowHeight(rows) + 1) + gaps * GAP;
 }
 
 // ---- the lens -------------------------------------------------------------------------------------------------------
@@ -297,39 +311,41 @@ class Lens {
   build() {
     const { kernel, grid, block, sampled } = this.data;
     const size = (dim) => (dim[2] > 1 ? dim : dim[1] > 1 ? dim.slice(0, 2) : dim.slice(0, 1)).join("×");
-    const title = `${kernel}: ${size(grid)} blocks of ${size(block)} threads`;
+    const title = `${kernel}: ${size(grid)} ${Math.max(...grid) > 1 ? "blocks" : "block"} of ${size(block)} threads`;
     this.live = h("p", { class: "ll-say", "aria-live": "polite" });
     this.picture = h("div", { class: "ll-picture", tabindex: 0, role: "group", "aria-label": "The step. Left and right arrow keys step, up and down change the warp, space plays." });
     this.counts = h("table", { class: "ll-counts" });
-    const stage = h("div", { class: "ll-stage" }, this.live, this.picture, this.counts);
+    const stage = h("div", { class: "ll-stage" }, this.live, this.picture);
     const root = h("div", { class: "labkit-lens", role: "group", "aria-label": `Lens on ${title}`, "data-lm-suppress-shortcuts": "true" },
       h("div", { class: "ll-title" }, h("b", {}, title), sampled ? h("span", { class: "ll-label" }, ` ${sampled}`) : null),
       this.buildTools(),
-      h("div", { class: "ll-main" }, this.buildSource(), stage),
+      h("div", { class: "ll-main" }, this.buildSource(), stage, this.counts),
       this.buildHazards(),
-      h("p", { class: "ll-label ll-help" }, "Keys: ← → step, ↑ ↓ warp, space play or pause, Home and End. A line number keeps to that line; a cell shows the number of its lane, ×n means n lanes."),
+      h("p", { class: "ll-label ll-help" }, "Keys: ← → step, ↑ ↓ warp, space play or pause, Home and End. A line number keeps to that line. A cell shows the number of its lane, ×n stands for n lanes; a hatched lane is masked. Tinted are the 32-byte sectors that are moved."),
     );
     root.addEventListener("keydown", (event) => this.onKey(event));
     return root;
   }
 
   buildTools() {
-    const button = (name, sign, act) => h("button", { type: "button", title: name, "aria-label": name, onclick: act }, sign);
+    const button = (name, icon, act) => h("button", { type: "button", title: name, "aria-label": name, onclick: act }, sign(icon));
     const option = (value, words) => h("option", { value }, words);
+    const dims = this.data.grid[2] > 1 ? 3 : this.data.grid[1] > 1 ? 2 : 1;
+    const inGrid = (block) => (dims > 1 ? `(${block.slice(0, dims).join(", ")})` : block[0]);
     this.warpBox = h("select", { onchange: () => this.enter(Number(this.warpBox.value), this.step?.time) },
-      this.data.warps.map((one, place) => option(place, `${one.warp} (block ${one.block.join(",")}, threads ${one.threads.join("–")})`)));
+      this.data.warps.map((one, place) => option(place, `${one.warp} (block ${inGrid(one.block)}, threads ${one.threads.join("–")})`)));
     this.lineBox = h("select", { onchange: () => this.keepTo(this.lineBox.value === "" ? null : Number(this.lineBox.value)) });
     this.speedBox = h("select", {}, Object.keys(SPEEDS).map((name) => option(name, name)));
     this.speedBox.value = "normal";
-    this.playButton = button("Play", "▶", () => this.toggle());
+    this.playButton = button("Play", "play", () => this.toggle());
     this.slider = h("input", { type: "range", min: 0, step: 1, "aria-label": "Step", oninput: () => this.goTo(this.shown[Number(this.slider.value)]) });
     this.marks = h("div", { class: "ll-marks" });
     this.where = h("span", { class: "ll-where" });
     const controls = h("div", { class: "ll-tools" },
       h("label", {}, "Warp ", this.warpBox), h("label", {}, "Line ", this.lineBox),
       h("span", { class: "ll-buttons" },
-        button("First step", "⏮", () => this.move(-Infinity)), button("Previous step", "◀", () => this.move(-1)), this.playButton,
-        button("Next step", "▶|", () => this.move(1)), button("Last step", "⏭", () => this.move(Infinity))),
+        button("First step", "first", () => this.move(-Infinity)), button("Previous step", "previous", () => this.move(-1)), this.playButton,
+        button("Next step", "next", () => this.move(1)), button("Last step", "last", () => this.move(Infinity))),
       h("label", {}, "Speed ", this.speedBox), this.where);
     return h("div", {}, controls, h("div", { class: "ll-time" }, this.marks, this.slider));
   }
@@ -337,21 +353,22 @@ class Lens {
   buildSource() {
     const indent = Math.min(...this.data.source.map(([, text]) => (text.trim() ? text.search(/\S/) : 99)));
     const total = (counts, names) => names.reduce((sum, name) => sum + counts[this.data.counters.indexOf(name)], 0);
+    const columns = COLUMNS.filter(([, , names]) => total(this.data.totals, names));
     this.rows = this.data.source.map(([line, text, counts], place) => {
       const hazards = this.data.hazards.flatMap((hazard, number) => (hazard.lines[0] === line || hazard.lines[1] === line ? [number] : []));
       const mark = hazards.length
-        ? h("button", { type: "button", class: "ll-mark", title: this.data.hazards[hazards[0]].message, "aria-label": `Hazard in line ${line}: go there`, onclick: () => this.jump(hazards[0], this.data.hazards[hazards[0]].lines[0] === line ? 0 : 1) }, "⚠")
+        ? h("button", { type: "button", class: "ll-mark", title: this.data.hazards[hazards[0]].message, "aria-label": `Hazard in line ${line}: go there`, onclick: () => this.jump(hazards[0], this.data.hazards[hazards[0]].lines[0] === line ? 0 : 1) }, sign("hazard"))
         : null;
-      const numbers = COLUMNS.map(([, , names]) => {
+      const numbers = columns.map(([, , names]) => {
         const sum = counts ? total(counts, names) : 0;
         return h("td", { class: "ll-count" }, sum ? sum.toLocaleString("en") : "");
       });
       const pick = h("button", { type: "button", class: "ll-line-number", title: "keep to this line", "aria-label": `Keep to line ${line}`, onclick: () => this.keepTo(this.line === place ? null : place) }, `${line}`);
-      return h("tr", {}, h("td", { class: "ll-margin" }, mark, pick), h("td", {}, h("code", {}, text.slice(indent) || " ")), ...numbers);
+      return h("tr", {}, h("td", { class: "ll-margin" }, mark, pick), ...numbers, h("td", { class: "ll-code" }, h("code", {}, text.slice(indent) || " ")));
     });
-    const heads = COLUMNS.map(([name, title]) => h("th", { scope: "col", title }, name));
+    const heads = columns.map(([name, title]) => h("th", { scope: "col", title }, name));
     return h("div", { class: "ll-source", tabindex: 0, role: "region", "aria-label": "Source of the kernel with the counters of each line" },
-      h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "line"), h("th", { scope: "col" }, "source"), ...heads)), h("tbody", {}, this.rows)));
+      h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "line"), ...heads, h("th", { scope: "col", class: "ll-code" }, "source"))), h("tbody", {}, this.rows)));
   }
 
   buildHazards() {
@@ -364,8 +381,8 @@ class Lens {
         return h("button", { type: "button", class: "ll-jump", onclick: () => this.jump(number, which) }, `${words}: ${where}`);
       };
       const times = hazard.count > 1 ? ` (${hazard.count.toLocaleString("en")} times)` : "";
-      return h("li", { class: "ll-hazard" }, h("b", {}, `⚠ ${hazard.kind}`), ` ${hazard.message}${times} `,
-        go(0, hazard.lines[1] ? "Later access" : "Show it"), go(1, "Earlier access"));
+      return h("li", { class: "ll-hazard" }, h("b", {}, sign("hazard"), ` ${hazard.kind}: `), `${hazard.message}${times}`,
+        h("div", {}, go(0, hazard.lines[1] ? "Later access" : "Show it"), go(1, "Earlier access")));
     });
     const said = notes.map(([line, message, count]) => h("li", { class: "ll-label" }, `Note, line ${line}: ${message}${count > 1 ? ` (${count} times)` : ""}`));
     return items.length + said.length ? h("ul", { class: "ll-hazards", "aria-label": "Hazards and notes" }, items, said)
@@ -433,7 +450,7 @@ class Lens {
       this.timer = setTimeout(turn, SPEEDS[this.speedBox.value]);
     } else if (this.step) this.resting = setTimeout(() => this.rest(), REST_MS);
     this.live.setAttribute("aria-live", playing ? "off" : "polite");
-    this.playButton.textContent = playing ? "⏸" : "▶";
+    this.playButton.replaceChildren(sign(playing ? "pause" : "play"));
     for (const name of ["title", "aria-label"]) this.playButton.setAttribute(name, playing ? "Pause" : "Play");
   }
 

@@ -21,6 +21,7 @@ MOST_WARPS = 32
 MOST_STEPS = 10_000  # of all warps: they are simulated anew while the student waits
 MOST_STEPS_OF_A_WARP = 2_500
 WARPS_OF_A_BLOCK = 8  # where not all can be had
+BYTES_OF_A_WARP = 120  # but for its steps
 ROOM_FOR_THE_REST = 200_000  # source, hazards and notes
 
 KINDS = ("load", "store", "atomic", "branch", "barrier", "syncwarp", "shuffle", "vote", "divergent_barrier")
@@ -168,6 +169,7 @@ class _Packer:
         threads = [first, min(first + LANES, self._trace.block_size) - 1]
         where = _coordinates(block, self._trace.grid_dim)
         self.warps.append({"warp": warp, "block": where, "threads": threads, "cut": cut, "steps": rows})
+        self._bytes += BYTES_OF_A_WARP
         self.kept[warp] = kept
         return {warp: steps}
 
