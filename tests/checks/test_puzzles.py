@@ -217,7 +217,7 @@ def test_a_wrong_value_names_the_element_and_both_values() -> None:
     x = BY_NAME["guarded_map"].launches[0].arguments["x"]
     place = next(i for i, value in enumerate(x) if value + 10 != 12)
     assert result.expected == f"out[{place}] = {x[place] + 10}"
-    assert result.got == f"out[{place}] = 12.0"
+    assert result.got == f"out[{place}] = 12.0"  # and not "as before the launch"
     assert result.given.startswith("x of shape (100,), out of shape (100,); grid (4,), block (32,)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -358,7 +359,7 @@ def test_a_claim_is_no_guess(lesson) -> None:
 
 def test_a_kernel_without_a_gpu_is_predicted_from_its_trace(lesson, traced) -> None:
     lesson.gpu = None
-    found = lesson.gpu_kernel(traced, make_scale, label="scale", dtype="float32", bytes_moved=32_768)
+    found = lesson.kernel_time(traced, make_scale, label="scale", dtype="float32", bytes_moved=32_768)
     expected = predict(traced, lesson.reference)
     assert (found.source, found.device_name) == ("predicted", "T4")
     assert found.median_s == expected.seconds
@@ -369,8 +370,25 @@ def test_a_kernel_without_a_gpu_is_predicted_from_its_trace(lesson, traced) -> N
 
 def test_a_kernel_on_a_gpu_is_measured(lesson, traced) -> None:
     lesson.gpu = lesson.cpu
-    found = lesson.gpu_kernel(traced, make_scale, label="scale", dtype="float32")
+    found = lesson.kernel_time(traced, make_scale, label="scale", dtype="float32")
     assert (found.source, found.task.flop) == ("measured", 4096)
+
+
+@pytest.mark.parametrize(
+    ("kind", "numba_works", "measured"),
+    [("cuda", True, True), ("cuda", False, False), ("mps", False, False), ("mps", True, False)],
+)
+def test_a_simulated_launch_is_never_timed_as_if_it_ran_on_a_gpu(
+    lesson, traced, monkeypatch, kind: str, numba_works: bool, measured: bool
+) -> None:
+    gpu = devices.Device(kind, 0, "a GPU")
+    monkeypatch.setattr(lesson, "gpu", gpu)
+    monkeypatch.setattr("labkit.lesson.lesson.cuda", types.SimpleNamespace(is_available=lambda: numba_works))
+    assert (lesson.kernel_gpu is gpu) == measured
+    if not measured:
+        assert lesson.kernel_time(traced, make_scale, label="scale").source == "predicted"
+        sweep = lesson.kernel_sweep(lambda n, device: None, [1, 2], label="x", bytes_moved=lambda n: n)
+        assert sweep.source == "predicted"
 
 
 def test_a_recorded_kernel_stands_in_for_one_that_cannot_be_measured(lesson, traced, monkeypatch) -> None:
@@ -378,7 +396,7 @@ def test_a_recorded_kernel_stands_in_for_one_that_cannot_be_measured(lesson, tra
     asked = []
     monkeypatch.setattr("labkit.lesson.gpu_numbers.find_recorded", lambda task: asked.append(task) or kept)
     lesson.gpu = None
-    assert lesson.gpu_kernel(traced, make_scale, label="scale", dtype="float32") is kept
+    assert lesson.kernel_time(traced, make_scale, label="scale", dtype="float32") is kept
     assert asked == [Task(label="scale", dtype="float32", flop=4096)]
 
 

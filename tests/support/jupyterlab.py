@@ -223,7 +223,7 @@ class Lab:
         return where.locator(".jp-OutputArea").locator(FIGURE).evaluate_all(script)
 
     def cells_with_control(self) -> list[int]:
-        """Return the cells that show a slider or a drop-down list together with a figure; a hidden one does not count."""
+        """Return the cells that show a slider or a drop-down list, not a hidden one, together with a figure."""
         visible = f"[...cell.querySelectorAll({CONTROL!r})].some(node => node.offsetParent)"
         script = f"cells => cells.map(cell => {visible} && !!cell.querySelector({FIGURE!r}))"
         has_both = self.notebook.locator(".jp-Cell").evaluate_all(script)

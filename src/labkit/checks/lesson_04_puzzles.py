@@ -114,7 +114,7 @@ MAP_2D = Puzzle(
             "sectors loaded",
             ("global_load_sectors",),
             _rows_of_sectors("a"),
-            "The 32 lanes of a warp differ in x: let x be the column, so that they read neighbours.",
+            "Let each lane do one element, with x as the column: then the lanes of a warp read neighbours.",
         ),
     ],
     symptoms=[
@@ -125,7 +125,7 @@ MAP_2D = Puzzle(
             ),
         ),
         (
-            "Some columns are missing, or some rows: x, y = cuda.grid(2) gives the column first, then the row.",
+            "Elements are missing: cuda.grid(2) gives the column first, a.shape the rows. Do names and guards fit?",
             lambda got, expected, a: _kept(got[got != expected]) and not _kept(got),
         ),
     ],
@@ -285,13 +285,13 @@ CONFLICT_FREE_TRANSPOSE = Puzzle(
             "sectors stored",
             ("global_store_sectors",),
             _rows_of_sectors("out"),
-            "Store along a row of out: swap the blocks, and let x run along out's columns.",
+            "Go through a tile in shared memory: then x can run along a row of out, too.",
         ),
         Limit(
             "bank conflicts",
             CONFLICTS,
             lambda launch: 0,
-            "A column of a tile 32 wide lies in one bank. Make the rows one longer, and index them so.",
+            "In rows of 32 a column lies in one bank, and any even length shares some. Use 33, in the index, too.",
         ),
     ],
     symptoms=[
@@ -375,7 +375,7 @@ HISTOGRAM = Puzzle(
     ],
     symptoms=[
         (
-            "Counts were lost: two threads read the same count and both stored it plus one. Use cuda.atomic.add.",
+            "Counts were lost: two threads (or blocks) read the same count and both stored a sum. Use cuda.atomic.add.",
             lambda got, expected, a: bool((got <= expected).all() and got.sum() < expected.sum()),
         ),
         (

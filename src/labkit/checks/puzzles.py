@@ -21,13 +21,15 @@ from labkit.simt.source import KernelSource
 STEP_LIMIT = 20_000  # loop trips; the puzzles' answers need a few hundred
 FIXES = {
     "race": "Put cuda.syncthreads() between the two, where all threads of the block pass it.",
+    "race over rounds": "The later one is in the next round of the loop: end each round with cuda.syncthreads().",
+    "race over blocks": "No barrier orders two blocks: give each block its own places, or use cuda.atomic.add.",
     "out_of_bounds": "Let only threads whose index lies inside the array touch it.",
     "divergent_barrier": "All threads of the block must pass the same barrier: move it out of the branch or loop.",
     "uninitialised_shared": "Every place must be written, and a barrier passed, before it is read.",
     "uninitialised_local": "Write every place before it is read.",
     "launch_limits": "Make the block's arrays smaller.",
 }
-ACROSS_BLOCKS = "No barrier orders two blocks: give each block its own places, or use cuda.atomic.add."
+WRAPS = "An index below 0 counts from the end, as in Python: treat the first element apart."
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Limit:
     def costliest_line(self, traced: Trace) -> int | str:
         """Return the source line that spends most."""
         lines = traced.by_line()
-        return max(lines, key=lambda line: self._sum(lines[line]))
+        return max(reversed(lines), key=lambda line: self._sum(lines[line]))  # of equals the last: it is the surplus
 
     def _sum(self, counted: Mapping[str, float]) -> float:
         return sum(counted.get(name, 0) for name in self.counters) / self.unit
@@ -162,6 +164,8 @@ class Puzzle:
             return None
         place = _first(wrong)
         shown = [f"{_element(output, place)} = {values[place]}" for values in (expected, after[output])]
+        if after[output][place] == launch.arguments[output][place]:
+            shown[1] += ", as before the launch"
         return self._not_yet(str(launch), *shown, self._why_wrong(launch, after[output], expected, wrong, traced))
 
     def _why_wrong(
@@ -177,6 +181,9 @@ class Puzzle:
         early = [hazard for hazard in traced.hazards if hazard.kind.startswith("uninitialised")]
         if early:
             return f"{_sentence(early[0])} {FIXES[early[0].kind]}"
+        wrapped = [note for note in traced.notes if "negative index" in note.message]
+        if wrapped:
+            return f"Line {wrapped[0].line}: {WRAPS}"
         for hint, fits in self.symptoms:
             if fits(got, expected, launch.arguments):
                 return hint
@@ -200,9 +207,8 @@ class Puzzle:
         return None
 
     def _hazard(self, launch: Launch, hazard: Hazard) -> CheckResult:
-        fix = ACROSS_BLOCKS if (hazard.kind, hazard.scope) == ("race", "grid") else FIXES[hazard.kind]
         name = hazard.kind.replace("_", " ")
-        return self._not_yet(str(launch), "no hazard", f"{name}: {hazard.message}", f"{fix}")
+        return self._not_yet(str(launch), "no hazard", f"{name}: {hazard.message}", _fix(hazard))
 
     def _on_gpu(self, answer: Any) -> CheckResult | None:
         """Run an answer whose traces are clean on the GPU, where there is one, and compare once more."""
@@ -231,6 +237,15 @@ class Puzzle:
 
     def _not_yet(self, given: str = "", expected: str = "", got: str = "", hint: str = "") -> CheckResult:
         return CheckResult(self.name, NOT_YET, given, expected, got, hint)
+
+
+def _fix(hazard: Hazard) -> str:
+    """Return what to do about a hazard. A race with a later line of the text is one with the loop's last round."""
+    if hazard.kind == "race" and hazard.scope == "grid":
+        return FIXES["race over blocks"]
+    if hazard.kind == "race" and hazard.line <= hazard.other_line:
+        return FIXES["race over rounds"]
+    return FIXES[hazard.kind]
 
 
 def is_skeleton(function: Callable[..., Any]) -> bool:

@@ -46,7 +46,7 @@ def _task(work: dict[str, Any], *value: float) -> Task:
     return Task(label=work["label"], dtype=work.get("dtype"), **amounts)
 
 
-def gpu_kernel_measurement(
+def kernel_measurement(
     gpu: Device | None, reference: Gpu, traced: Trace, make: Callable[[str], Callable[[], Any]], **work: Any
 ) -> Measurement:
     """Return the time of a kernel: measured on the GPU of this machine, else recorded, else predicted from its trace.

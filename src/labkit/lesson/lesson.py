@@ -14,14 +14,14 @@ from labkit.errors import DeviceError, InputError, check_choice
 from labkit.hardware import Gpu
 from labkit.html import Html, escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS, LessonEntry, find_lesson
-from labkit.lesson.gpu_numbers import gpu_kernel_measurement, gpu_measurement, gpu_sweep, library_shared_bytes
+from labkit.lesson.gpu_numbers import gpu_measurement, gpu_sweep, kernel_measurement, library_shared_bytes
 from labkit.lesson.records import LessonRecord, now
 from labkit.lesson.verdict_view import CountView, FoldedView, VerdictView
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
 from labkit.recordings import has_recordings
 from labkit.roofline import Roof
-from labkit.simt import Trace
+from labkit.simt import Trace, cuda
 from labkit.timing import measure
 
 T = TypeVar("T")
@@ -87,12 +87,30 @@ class Lesson:
         self.record(found)
         return found
 
-    def gpu_kernel(self, traced: Trace, make: Callable[[str], Callable[[], Any]], **work: Any) -> Measurement:
+    @property
+    def kernel_gpu(self) -> devices.Device | None:
+        """The GPU that kernels written with labkit.simt.cuda run on, or None where they are simulated.
+
+        PyTorch may find a GPU that Numba cannot use: an Apple GPU, or one without numba-cuda. A simulated launch must
+        never be timed as if it had run there. (Tests put the CPU in the GPU's place: kernels do run on that.)
+        """
+        runs = self.gpu and (self.gpu.kind == "cpu" or (self.gpu.kind == "cuda" and cuda.is_available()))
+        return self.gpu if runs else None
+
+    def kernel_sweep(
+        self, make: Callable[[Any, str], Callable[[], Any]], values: Iterable[float], **work: Any
+    ) -> Sweep:
+        """Return a sweep of kernels: as gpu_sweep does, but measured only where kernels run on the GPU."""
+        found = gpu_sweep(self.kernel_gpu, self.gpu_spec(), make, values, **work)
+        self.record(found)
+        return found
+
+    def kernel_time(self, traced: Trace, make: Callable[[str], Callable[[], Any]], **work: Any) -> Measurement:
         """Return the time of a kernel: measured on a GPU here, else recorded, else predicted from its trace; recorded.
 
         make(device) returns a function that launches it; work is label and what else measure() takes.
         """
-        found = gpu_kernel_measurement(self.gpu, self.reference, traced, make, **work)
+        found = kernel_measurement(self.kernel_gpu, self.gpu_spec(), traced, make, **work)
         self.record(found)
         return found
 

@@ -58,7 +58,7 @@ def map_by_thread_in_block(x, out):
         out[i] = x[i] + 10
 
 
-@wrong("guarded_map", "values", "Work this element out by hand")
+@wrong("guarded_map", "values", "An index below 0 counts from the end")
 def map_off_by_one(x, out):
     i = cuda.grid(1)
     if i < out.size:
@@ -146,7 +146,7 @@ def plane_chained(a, out):
             out[y][x] = a[y][x] + (100 * y + x)
 
 
-@wrong("map_2d", "values", "gives the column first")
+@wrong("map_2d", "values", "gives the column first, a.shape the rows")
 def plane_with_axes_swapped(a, out):
     row, col = cuda.grid(2)
     if row < out.shape[0] and col < out.shape[1]:
@@ -174,7 +174,7 @@ def plane_without_guard_for_rows(a, out):
         out[row, col] = a[row, col] + 100 * row + col
 
 
-@wrong("map_2d", "values", "Some columns are missing")
+@wrong("map_2d", "values", "Elements are missing")
 def plane_with_guards_swapped(a, out):
     col, row = cuda.grid(2)
     if row < out.shape[1] and col < out.shape[0]:
@@ -188,7 +188,7 @@ def plane_without_input(a, out):
         out[row, col] = 100 * row + col
 
 
-@wrong("map_2d", "budget", "let x be the column")
+@wrong("map_2d", "budget", "with x as the column")
 def plane_row_by_row(a, out):
     col, row = cuda.grid(2)
     if row < out.shape[0] and col == 0:

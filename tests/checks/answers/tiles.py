@@ -81,7 +81,7 @@ def stencil_without_halo(x, out):
         out[i] = left + part[t] + right_one
 
 
-@wrong("stencil", "values", "the halo")
+@wrong("stencil", "values", "treat the first element apart")
 def stencil_that_wraps_around(x, out):
     part = cuda.shared.array(66, np.float32)
     i, t = cuda.grid(1), cuda.threadIdx.x
@@ -107,7 +107,7 @@ def stencil_from_global_memory(x, out):
         out[i] = total
 
 
-@wrong("stencil", "values", "Everything is one place off")
+@wrong("stencil", "values", "An index below 0")
 def stencil_one_place_off(x, out):
     part = cuda.shared.array(66, np.float32)
     i, t = cuda.grid(1), cuda.threadIdx.x
@@ -118,7 +118,22 @@ def stencil_one_place_off(x, out):
         part[65] = x[i + 1] if i + 1 < x.size else 0
     cuda.syncthreads()
     if i < x.size:
-        out[i] = part[t - 1] + part[t] + part[t + 1]
+        out[i] = part[t - 1] + part[t] + part[t + 1]  # t - 1 is -1 in the first thread
+
+
+@wrong("stencil", "values", "Everything is one place off")
+def stencil_one_place_late(x, out):
+    part = cuda.shared.array(68, np.float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    part[t + 2] = x[i] if i < x.size else 0
+    if t == 0:
+        part[1] = x[i - 1] if i > 0 else 0
+        part[0] = 0
+    if t == 63:
+        part[66] = x[i + 1] if i + 1 < x.size else 0
+    cuda.syncthreads()
+    if i < x.size:
+        out[i] = part[t] + part[t + 1] + part[t + 2]
 
 
 @wrong("stencil", "values", "x[64] is out of bounds")
@@ -275,8 +290,8 @@ def product_without(first: bool, second: bool):
     return product
 
 
-wrong("tiled_matmul", "hazard", "race: thread")(product_without(first=False, second=True))
-wrong("tiled_matmul", "hazard", "Put cuda.syncthreads() between the two")(product_without(first=True, second=False))
+wrong("tiled_matmul", "hazard", "Put cuda.syncthreads() between the two")(product_without(first=False, second=True))
+wrong("tiled_matmul", "hazard", "end each round with cuda.syncthreads()")(product_without(first=True, second=False))
 
 
 @wrong("tiled_matmul", "budget", "the products read shared memory")

@@ -30,8 +30,8 @@ def turn_with(pitch: int, barrier: bool = True):
 
 
 right("conflict_free_transpose")(turn_with(pitch=33))
-wrong("conflict_free_transpose", "budget", "lies in one bank")(turn_with(pitch=32))
-wrong("conflict_free_transpose", "budget", "bank conflicts")(turn_with(pitch=34))
+wrong("conflict_free_transpose", "budget", "a column lies in one bank")(turn_with(pitch=32))
+wrong("conflict_free_transpose", "budget", "any even length shares some")(turn_with(pitch=34))
 wrong("conflict_free_transpose", "hazard", "Put cuda.syncthreads() between the two")(turn_with(33, barrier=False))
 
 
@@ -72,7 +72,7 @@ def turn_with_skewed_places(a, out):
         out[row, col] = tile[x, y ^ x]
 
 
-@wrong("conflict_free_transpose", "budget", "Store along a row of out")
+@wrong("conflict_free_transpose", "budget", "Go through a tile in shared memory")
 def turn_directly(a, out):
     col, row = cuda.grid(2)
     if row < a.shape[0] and col < a.shape[1]:
@@ -88,7 +88,7 @@ def turn_by_loading_columns(a, out):
 
 
 # C07-11
-@wrong("conflict_free_transpose", "budget", "index them so")
+@wrong("conflict_free_transpose", "budget", "Use 33, in the index, too")
 def turn_padded_with_the_old_stride(a, out):
     tile = cuda.shared.array(32 * 33, np.float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
@@ -212,7 +212,7 @@ def sum_with_a_shared_atomic(x, out):
         out[cuda.blockIdx.x] = total[0]
 
 
-@wrong("block_sum", "hazard", "race: thread")
+@wrong("block_sum", "hazard", "end each round with cuda.syncthreads()")
 def sum_without_barrier_in_the_loop(x, out):
     s = cuda.shared.array(128, np.float32)
     i, t = cuda.grid(1), cuda.threadIdx.x
@@ -538,7 +538,7 @@ def count_of_missing_elements(x, out):
         cuda.atomic.add(out, t, counted[t])
 
 
-@wrong("histogram", "values", "Work this element out by hand")
+@wrong("histogram", "values", "An index below 0 counts from the end")
 def count_one_place_off(x, out):
     counted = cuda.shared.array(16, np.int32)
     i, t = cuda.grid(1), cuda.threadIdx.x
@@ -547,6 +547,20 @@ def count_one_place_off(x, out):
     cuda.syncthreads()
     if i < x.size:
         cuda.atomic.add(counted, x[i] - 1, 1)
+    cuda.syncthreads()
+    if t < 16:
+        cuda.atomic.add(out, t, counted[t])
+
+
+@wrong("histogram", "values", "Work this element out by hand")
+def count_of_the_value_above(x, out):
+    counted = cuda.shared.array(17, np.int32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    if t < 17:
+        counted[t] = 0
+    cuda.syncthreads()
+    if i < x.size:
+        cuda.atomic.add(counted, x[i] + 1, 1)
     cuda.syncthreads()
     if t < 16:
         cuda.atomic.add(out, t, counted[t])
