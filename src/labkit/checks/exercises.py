@@ -6,12 +6,21 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from labkit.checks.results import NOT_ATTEMPTED, NOT_YET, RIGHT, CheckResult
 from labkit.errors import InputError, LabkitError, check_choice
 
 Answer = Callable[..., Any]
+
+
+class HasName(Protocol):
+    """Whatever a name is looked up among: exercises and puzzles."""
+
+    name: str
+
+
+Named = TypeVar("Named", bound=HasName)
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ def same(got: Any, expected: Any, tolerance: float) -> bool:
     return type(got) is type(expected) and got == expected
 
 
-def find_exercise(exercises: Sequence[Exercise], name: str) -> Exercise:
+def find_exercise(exercises: Sequence[Named], name: str) -> Named:
     """Return the exercise of that name. Raises InputError that lists the known ones."""
     known = {exercise.name: exercise for exercise in exercises}
     if not known:
