@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class LabkitError(Exception):
@@ -105,10 +107,30 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
     'quick'
     """
     choices = tuple(choices)
-    if value not in choices:
+    if not _is_among(value, choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise InputError(f"{name}={value!r}", f"{name} is not one that labkit knows", f"Choose one of {listed}.")
     return value
+
+
+def check_kind(name: str, value: Any, kind: type[T], advice: str = "") -> T:
+    """Return value if it is one of kind, else raise InputError that says what it should be.
+
+    >>> check_kind("label", "matmul", str)
+    'matmul'
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InputError(f"{name}={value!r}", f"{name} must be {article} {kind.__name__}", advice)
+    return value
+
+
+def _is_among(value: Any, choices: tuple[Any, ...]) -> bool:
+    try:
+        hash(value)  # an array has no hash, and may be equal to a name element by element
+        return value in choices
+    except (TypeError, ValueError, RuntimeError):
+        return False
 
 
 def _plain_number(value: Any) -> int | float | None:

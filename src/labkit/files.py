@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from labkit.errors import InputError, RecordError
+from labkit.errors import InputError, RecordError, check_text
 
 DAMAGED = "The file is damaged or is no record; delete it, or run the lesson again to write a new one."
 
@@ -33,6 +33,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     Raises RecordError if the folder cannot be written to or text holds what UTF-8 cannot.
     """
     path = _checked_path(path)
+    check_text("text", text, empty_ok=True)
     try:
         content = text.encode()
     except UnicodeEncodeError as problem:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import InputError
+from labkit.measurement import listed
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,10 +85,10 @@ def table(rows: Iterable[Sequence[Any]], head: Sequence[Any], *, caption: str = 
     operation   runs
     vector add  3
     """
-    head = tuple(head)
+    head = tuple(listed("head", head))
     if not head:
         raise InputError("head=()", "a table needs at least one column", "Try head=('n', 'time').")
-    body = [tuple(row) for row in rows]
+    body = [tuple(listed("a row", row)) for row in listed("rows", rows)]
     for row in body:
         if len(row) != len(head):
             raise InputError(f"row {row!r}", f"it has {len(row)} cells under {len(head)} columns")

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from labkit.errors import InputError, check_choice, check_positive
+from labkit.errors import check_choice, check_kind, check_positive
 from labkit.hardware import Gpu, prediction_model
-from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task
-from labkit.roofline import Prediction, Work, predict, predict_transfer
+from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task, check_functions, checked_values
+from labkit.roofline import FROM_CATALOGUE, Prediction, Work, predict, predict_transfer
 from labkit.units import format_bytes
 
 TRANSFERS = (None, "pinned", "pageable")
@@ -49,12 +49,18 @@ def predict_measurement(
         found = predict_transfer(bytes_moved, gpu, pinned=transfer == "pinned")
         basis = f"the {gpu.host_link} link and a round trip"
     else:
-        found = predict(Work(flop or 0, bytes_moved), gpu, dtype, launches=launches)
+        found = predict(Work(0 if flop is None else flop, bytes_moved), gpu, dtype, launches=launches)
         basis = "the roofline of the datasheet and the cost of a launch"
     extra = prediction_model().round_trip_s if round_trip and not transfer else None
     low_s, time_s, high_s = _with_round_trip(found, extra)
     return Measurement(
-        task=Task(label=label, dtype=dtype, parameters=parameters or {}, flop=flop, bytes_moved=bytes_moved),
+        task=Task(
+            label=label,
+            dtype=dtype,
+            parameters={} if parameters is None else parameters,
+            flop=flop,
+            bytes_moved=bytes_moved,
+        ),
         times_s=(low_s, low_s, time_s, high_s, high_s),  # five values, so that the quartiles are the ends of the range
         source="predicted",
         device="cuda",
@@ -87,12 +93,12 @@ def predict_sweep(
     >>> s.source, [point.outcome for point in s.points]
     ('predicted', ['measured', 'out of memory'])
     """
-    values = list(values)
-    if not values:
-        raise InputError("values=[]", "a sweep needs at least one value", "Try [10, 100, 1000].")
+    values = checked_values(parameter, values)
+    check_functions({"bytes_moved": bytes_moved}, flop=flop, needs_bytes=needs_bytes)
+    check_kind("gpu", gpu, Gpu, FROM_CATALOGUE)
     points = []
     for value in values:
-        wanted = needs_bytes(value) if needs_bytes else 0
+        wanted = check_positive("needs_bytes", needs_bytes(value), zero_ok=True) if needs_bytes else 0
         if wanted > gpu.memory_bytes:
             detail = f"needs {format_bytes(wanted)}, a {gpu.key} has {format_bytes(gpu.memory_bytes)}"
             points.append(Point(value=value, outcome=OUT_OF_MEMORY, detail=detail))
@@ -121,7 +127,7 @@ def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters
     (100.0, 'predicted')
     """
     check_positive("factor", factor)
-    task = measurement.task
+    task = check_kind("measurement", measurement, Measurement).task
     return dataclasses.replace(
         measurement,
         task=dataclasses.replace(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from labkit.html import escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS
 from labkit.lesson.records import LessonRecord
 from labkit.lesson.verdict_view import distance_in_words
-from labkit.measurement import Sweep
+from labkit.measurement import Sweep, listed
 from labkit.plotting import plot_times, to_html
 from labkit.units import format_bytes
 
@@ -83,7 +84,7 @@ def collect(paths: Iterable[Path | str], *, names: bool = False) -> ClassResults
 
     names=True calls each record by its file. Raises InputError if no path is given or no record can be read.
     """
-    given = [Path(path) for path in paths]
+    given = [_path(path) for path in listed("paths", paths)]
     if not given:
         raise InputError("no files", "a report needs at least one record", "Give files or folders: results/.")
     records: dict[bytes, LessonRecord] = {}
@@ -133,6 +134,12 @@ def report_page(results: ClassResults) -> str:
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
+
+
+def _path(path: Path | str) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
+        raise InputError(repr(path), "this is no path of a file or folder", "Give files or folders: results/.")
+    return Path(path)
 
 
 def _files(given: Sequence[Path]) -> list[Path]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .errors import DeviceError, InputError, check_choice, check_positive
+from .errors import DeviceError, InputError, check_choice, check_kind, check_positive
 from .hardware import Estimate, Gpu, PredictionModel, prediction_model
 from .units import format_bytes_per_s, format_flop_per_s, format_s
 
@@ -19,6 +19,8 @@ SOURCES = ("measured", "recorded", "predicted")
 # A cool card runs above the boost clock that its maker promises (an RTX 4090 at 2.7 GHz instead of 2.52), and a
 # measured roof may be beaten by as much on a quieter day.
 PEAK_MARGIN = 0.10
+
+FROM_CATALOGUE = 'Take one from the catalogue: labkit.hardware.gpu("T4").'
 
 # FLOP, and arrays read or written, for each element.
 ELEMENTWISE = {"copy": (0, 2), "scale": (1, 2), "add": (1, 3), "triad": (2, 3)}
@@ -133,7 +135,7 @@ class Roof:
         >>> Roof.from_gpu(gpu("T4"), "float32")
         T4 float32 (predicted): at most 8.1 TFLOP/s and 320 GB/s, ridge point 25.3 FLOP/byte
         """
-        peak = gpu.peak(dtype)
+        peak = check_kind("gpu", gpu, Gpu, FROM_CATALOGUE).peak(dtype)
         dtype = str(dtype).removeprefix("torch.")
         origin = f"{gpu.sources[f'peak_flop_per_s.{dtype}']}; {gpu.sources['bandwidth_bytes_per_s']}"
         return cls(f"{gpu.key} {dtype}", "predicted", peak, gpu.bandwidth_bytes_per_s, origin)
@@ -209,7 +211,8 @@ def predict(work: Work, gpu: Gpu, dtype: Any, *, launches: int = 1, model: Predi
     >>> predict(matmul_work(1024, itemsize_bytes=4), gpu("T4"), "float32")
     T4 float32: predicted 336 µs (298 µs to 540 µs), bound by compute
     """
-    model = model or prediction_model()
+    check_kind("work", work, Work, "Try matmul_work(1024, itemsize_bytes=4).")
+    model = prediction_model() if model is None else check_kind("model", model, PredictionModel)
     _check_whole("launches", launches)
     roof = Roof.from_gpu(gpu, dtype)
     launch, peak, bandwidth = model.launch_s, model.peak_fraction, model.bandwidth_fraction
@@ -226,6 +229,7 @@ def predict(work: Work, gpu: Gpu, dtype: Any, *, launches: int = 1, model: Predi
 
 
 def _costs_s(flop: float, bytes_moved: float, launch_s: float, roof: Roof) -> dict[str, float]:
+    check_kind("roof", roof, Roof)
     check_positive("flop", flop, unit="FLOP", zero_ok=True)
     check_positive("bytes_moved", bytes_moved, unit="bytes", zero_ok=True)
     check_positive("launch_s", launch_s, unit="seconds", zero_ok=True)
@@ -260,8 +264,8 @@ def predict_transfer(n_bytes: float, gpu: Gpu, *, pinned: bool, model: Predictio
     T4, PCIe 3.0 x16, pageable: predicted 181 ms (127 ms to 423 ms), bound by transfer
     """
     check_positive("n_bytes", n_bytes, unit="bytes", zero_ok=True)
-    model = model or prediction_model()
-    link = gpu.host_link
+    model = prediction_model() if model is None else check_kind("model", model, PredictionModel)
+    link = check_kind("gpu", gpu, Gpu, FROM_CATALOGUE).host_link
     if link is None:
         raise DeviceError(
             gpu.key, "its link to the host is not published", "Measure a transfer, or choose another GPU."
@@ -290,6 +294,7 @@ def exceeds_peak(roof: Roof, *, flop_per_s: float | None = None, bytes_per_s: fl
     >>> exceeds_peak(t4, flop_per_s=60e12), exceeds_peak(t4, bytes_per_s=250e9)
     (True, False)
     """
+    check_kind("roof", roof, Roof)
     if flop_per_s is None and bytes_per_s is None:
         raise InputError("exceeds_peak(roof)", "no throughput was given", "Give flop_per_s= or bytes_per_s=.")
     flop_per_s = 0 if flop_per_s is None else check_positive("flop_per_s", flop_per_s, unit="FLOP/s", zero_ok=True)

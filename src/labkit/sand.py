@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from labkit.errors import InputError, check_positive
+from labkit.errors import InputError, check_kind, check_positive, check_text
 from labkit.measurement import Sweep
 
 LEAST_S_PER_UNIT = 1e-18
@@ -35,6 +35,7 @@ class Team:
     start_s: float = 0.0
 
     def __post_init__(self) -> None:
+        check_text("name", self.name)
         for name in ("workers", "carry", "trip_s"):
             check_positive(name, getattr(self, name))
         check_positive("start_s", self.start_s, zero_ok=True)
@@ -65,8 +66,10 @@ def overtakes_at(incumbent: Team, challenger: Team) -> float | None:
     """Return the load from which on challenger delivers sooner, trips taken as continuous; None if it never does.
 
     start + load / throughput is a line for each team; the load where they meet is returned, and 0 where the
-    challenger is ahead from the start.
+    challenger is ahead from the start. Raises InputError for anything but two teams.
     """
+    check_kind("incumbent", incumbent, Team)
+    check_kind("challenger", challenger, Team)
     later_s = challenger.start_s - incumbent.start_s
     gain = 1 / incumbent.throughput - 1 / challenger.throughput  # seconds saved for each unit of load
     if gain <= 0:
@@ -80,7 +83,7 @@ def fit_team(sweep: Sweep, name: str = "") -> Team:
     The line minimises the error in logarithms, so that every decade of the values counts alike, and twice too much as
     heavily as half. Raises InputError for fewer than three values.
     """
-    values, times_s = sweep.values, sweep.medians_s
+    values, times_s = check_kind("sweep", sweep, Sweep).values, sweep.medians_s
     if len(values) < 3:
         raise InputError(f"{len(values)} points", "fitting start-up time and throughput needs at least three values")
     start_s, seconds_per_unit = _fit_line_in_logarithms(values, times_s)
@@ -89,6 +92,8 @@ def fit_team(sweep: Sweep, name: str = "") -> Team:
 
 def largest_miss(team: Team, sweep: Sweep) -> float:
     """Return the largest factor between a measured time of the sweep and the time that the team would take."""
+    check_kind("team", team, Team)
+    check_kind("sweep", sweep, Sweep)
     predicted_s = [team.start_s + value / team.throughput for value in sweep.values]
     ratios = [time_s / other_s for time_s, other_s in zip(sweep.medians_s, predicted_s, strict=True)]
     return max(max(ratio, 1 / ratio) for ratio in ratios)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from labkit.devices import Device
+from labkit.errors import InputError
 from labkit.hardware import Gpu
-from labkit.measurement import Measurement, Sweep, Task
+from labkit.measurement import Measurement, Sweep, Task, checked_values
 from labkit.prediction import predict_measurement, predict_sweep
 from labkit.recordings import find_recorded, find_recorded_sweep
 from labkit.simt import Trace
@@ -25,7 +26,8 @@ def gpu_sweep(gpu: Device | None, reference: Gpu, make: Any, values: Iterable[fl
     """Return the sweep on the GPU of this machine, else a recorded one, else the prediction for the reference GPU."""
     if gpu is not None:
         return sweep(make, values, device=gpu, **_without(work, ONLY_PREDICTED))
-    values = list(values)
+    _check_described(work)
+    values = checked_values(work.get("parameter", "n"), values)
     recorded = find_recorded_sweep(work.get("parameter", "n"), {value: _task(work, value) for value in values})
     return recorded or predict_sweep(values, gpu=reference, **_without(work, ONLY_MEASURED))
 
@@ -36,7 +38,16 @@ def gpu_measurement(
     """Return the measurement of make(device)() on the GPU of this machine, else a recorded one, else a prediction."""
     if gpu is not None:
         return measure(make(gpu.torch_name), device=gpu, **_without(work, ONLY_PREDICTED))
+    _check_described(work)
     return find_recorded(_task(work)) or predict_measurement(gpu=reference, **_without(work, ONLY_MEASURED))
+
+
+def _check_described(work: Mapping[str, Any]) -> None:
+    """Raise InputError if work lacks what a recording is found by, or a prediction made from."""
+    for name, why in (("label", "a recording is found by it"), ("bytes_moved", "a prediction is made from it")):
+        if name not in work:
+            given = f"work described by {', '.join(work) or 'nothing'}"
+            raise InputError(given, f"{name} is missing: where there is no GPU, {why}", f"Add {name}=….")
 
 
 def _task(work: dict[str, Any], *value: float) -> Task:

@@ -5,7 +5,7 @@ These hold numbers and say where they come from. They never time anything themse
 
 from labkit.measurement.measured import NOISY_SPREAD, SOURCES, Measurement
 from labkit.measurement.record_format import FORMAT_VERSION, listed
-from labkit.measurement.sweep import MEASURED, OUT_OF_MEMORY, Point, Sweep
+from labkit.measurement.sweep import MEASURED, OUT_OF_MEMORY, Point, Sweep, check_functions, checked_values
 from labkit.measurement.task import Task
 
 __all__ = [
@@ -18,5 +18,7 @@ __all__ = [
     "Point",
     "Sweep",
     "Task",
+    "check_functions",
+    "checked_values",
     "listed",
 ]

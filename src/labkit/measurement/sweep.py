@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,11 +112,14 @@ class Sweep:
         return self.measurements[0].source if self.measurements else "measured"
 
     def at(self, value: float | int) -> Measurement:
-        """Return the measurement at value. Raises InputError if the sweep has none there."""
-        for point in self.points:
-            if point.value == value and point.measurement:
-                return point.measurement
-        raise InputError(f"{self.parameter}={value!r}", "the sweep has no measurement there", f"It has {self.values}.")
+        """Return the measurement at value. Raises InputError, with the reason, if the sweep has none there."""
+        wanted = check_positive(self.parameter, value)
+        point = next((point for point in self.points if point.value == wanted), None)
+        if point is not None and point.measurement:
+            return point.measurement
+        reason = f": {_point_cells(point)}" if point else "" if self.complete else ": it was interrupted"
+        advice = f"It has {', '.join(map(str, self.values)) or 'none at all'}."
+        raise InputError(f"{self.parameter}={value!r}", f"the sweep has no measurement there{reason}", advice)
 
     def __repr__(self) -> str:
         lines = [f"{self.label} over {self.parameter}, {self.legend}:" if self.measurements else f"{self.label}:"]
@@ -166,6 +170,32 @@ class Sweep:
     def load(cls, path: str | os.PathLike[str]) -> Sweep:
         """Read a sweep from a JSON file. Raises RecordError if the file is missing or damaged."""
         return cls.from_dict(read_json(path))
+
+
+def checked_values(parameter: str, values: Any) -> list[float]:
+    """Return the values of a sweep as plain numbers. Raises InputError for none, one twice, or what is no size.
+
+    >>> checked_values("n", (10, 100))
+    [10, 100]
+    """
+    check_text("parameter", parameter)
+    values = [check_positive(parameter, value) for value in listed("values", values)]
+    if not values:
+        raise InputError("values=[]", "a sweep needs at least one value", "Try [10, 100, 1000].")
+    if len(set(values)) < len(values):
+        raise InputError(f"values={values}", "each value may stand in a sweep once")
+    return values
+
+
+def check_functions(needed: Mapping[str, Any], **others: Any) -> None:
+    """Raise InputError for the first function of a swept value, by its name, that is none; others may be None.
+
+    >>> check_functions({"bytes_moved": lambda n: 12 * n}, flop=None)
+    """
+    for name, function in {**needed, **others}.items():
+        if not (callable(function) or (function is None and name not in needed)):
+            advice = f"Try {name}=lambda n: …" if name != "make" else "Try make(n, device), which returns a function."
+            raise InputError(f"{name}={function!r}", f"{name} must be a function of the value", advice)
 
 
 def _read_point(data: Any) -> Point:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from labkit.errors import InputError, check_choice
+from labkit.errors import InputError, check_choice, check_text
 from labkit.measurement import SOURCES
 from labkit.plotting.fonts import use_installed_fonts
 
@@ -91,7 +91,7 @@ def next_index(ax: Axes) -> int:
 
 def finish(ax: Axes, *, title: str | None = None, legend: bool = True, grid: str = "both") -> Axes:
     """Add title, grid lines and legend, see to it that the fonts can draw the texts, and return ax."""
-    if title:
+    if title is not None and check_text("title", title, empty_ok=True):
         ax.set_title(textwrap.fill(title, 80), loc="left", fontsize=11)
     ax.tick_params(labelsize=SMALL)
     ax.grid(True, which="major", axis=grid, color="#D9D9D9", linewidth=0.6)

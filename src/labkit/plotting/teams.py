@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from labkit.errors import InputError, check_positive
+from labkit.measurement import listed
 from labkit.plotting.lines import plot_lines
 from labkit.sand import Team, overtakes_at
 from labkit.units import format_count
@@ -31,9 +32,10 @@ def plot_teams(
     """
     if not teams or not all(isinstance(team, Team) for team in teams):
         raise InputError(f"teams={teams!r}", "this figure needs at least one Team", "Try Team('worker', 1, 100, 60).")
-    low, high = (check_positive("loads", load) for load in loads)
-    if high <= low:
-        raise InputError(f"loads={loads!r}", "the loads must rise", "Try loads=(10, 1_000_000).")
+    ends = [check_positive("loads", load) for load in listed("loads", loads)]
+    if len(ends) != 2 or ends[0] >= ends[1]:
+        raise InputError(f"loads={loads!r}", "loads are two numbers that rise", "Try loads=(10, 1_000_000).")
+    low, high = ends
     steps = [low * (high / low) ** (i / (POINTS - 1)) for i in range(POINTS)]
     crossing = overtakes_at(teams[0], teams[1]) if len(teams) > 1 else None
     marks = [(f"overtakes at {format_count(round(crossing))} {unit}", crossing)] if crossing else []

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from labkit import devices
 from labkit.devices.dtypes import dtype_name
-from labkit.errors import InputError, check_count, check_positive
+from labkit.errors import InputError, check_count, check_number, check_positive, check_text
 from labkit.measurement import Measurement, Task
 from labkit.profiles import current_profile
 from labkit.timing.clocks import Clock, Ticker, cache_flusher, check_result_device
@@ -76,7 +76,9 @@ def measure(
         raise InputError(f"fn={fn!r}", "measure calls a function", "Wrap the expression: measure(lambda: a @ b, …).")
     if dtype is not None and not isinstance(dtype, str):
         dtype = dtype_name(dtype)
-    task = Task(label=label or "unnamed", dtype=dtype, parameters=parameters or {}, flop=flop, bytes_moved=bytes_moved)
+    label = check_text("label", label, empty_ok=True) or "unnamed"
+    parameters = {} if parameters is None else parameters
+    task = Task(label=label, dtype=dtype, parameters=parameters, flop=flop, bytes_moved=bytes_moved)
     profile = current_profile()
     min_time_s = check_positive("min_time_s", profile.min_time_s if min_time_s is None else min_time_s, unit="seconds")
     calls = _given_calls(calls_per_sample, cold)
@@ -123,7 +125,7 @@ def compare(
     rounds = check_count("rounds", rounds)
     min_time_s = options.pop("min_time_s", None)
     min_time_s = check_positive("min_time_s", current_profile().min_time_s if min_time_s is None else min_time_s)
-    shuffle = random.Random(seed)
+    shuffle = random.Random(check_number("seed", seed))
     found: dict[str, list[Measurement]] = {label: [] for label in fns}
     for _ in range(rounds):
         for label in shuffle.sample(list(fns), len(fns)):
@@ -148,7 +150,7 @@ def sustain(
     they did at first, the run is prolonged for FEWEST_SUSTAINED samples, tenfold at most. An interrupt keeps what was
     measured. options are those of measure, but for cold, which would be a pause; raises what measure raises.
     """
-    check_positive("duration_s", duration_s, unit="seconds")
+    duration_s = check_positive("duration_s", duration_s, unit="seconds")
     if options.get("cold"):
         raise InputError("cold=True", "emptying the caches is a pause, and a sustained run has none")
     sample_s = duration_s / 100

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from labkit import devices
-from labkit.errors import InputError, LabkitError, check_positive, check_text
-from labkit.measurement import OUT_OF_MEMORY, Point, Sweep, listed
+from labkit.errors import LabkitError, check_kind, check_number, check_positive, check_text
+from labkit.measurement import OUT_OF_MEMORY, Point, Sweep, check_functions, checked_values
 from labkit.timing.measuring import measure
 from labkit.units import format_bytes
 
@@ -58,15 +58,16 @@ def sweep(
     >>> s.parameter, s.values
     ('n', (10, 1000))
     """
-    values = _checked_values(parameter, values)
-    _check_functions(make=make, flop=flop, bytes_moved=bytes_moved, needs_bytes=needs_bytes)
-    parameters = options.pop("parameters", None) or {}
+    values = checked_values(parameter, values)
+    check_functions({"make": make}, flop=flop, bytes_moved=bytes_moved, needs_bytes=needs_bytes)
+    parameters = options.pop("parameters", None)
+    parameters = {} if parameters is None else check_kind("parameters", parameters, Mapping, 'Try {"batch": 8}.')
+    label = check_text("label", label, empty_ok=True)
     target = devices.pick(device)
     points: list[Point] = []
     complete = True
-    bar = tqdm(
-        random.Random(seed).sample(values, len(values)), desc=label or parameter, disable=not progress, leave=False
-    )
+    order = random.Random(check_number("seed", seed)).sample(values, len(values))
+    bar = tqdm(order, desc=label or parameter, disable=not progress, leave=False)
     try:
         for value in bar:
             point_options = options | {
@@ -85,24 +86,6 @@ def sweep(
     finally:
         bar.close()
     return Sweep(label=label or "unnamed", parameter=parameter, points=tuple(points), complete=complete)
-
-
-def _checked_values(parameter: str, values: Any) -> list[float]:
-    """Return the values as plain numbers, before any of them is measured."""
-    check_text("parameter", parameter)
-    values = [check_positive(parameter, value) for value in listed("values", values)]
-    if not values:
-        raise InputError("values=[]", "a sweep needs at least one value", "Try [10, 100, 1000].")
-    if len(set(values)) < len(values):
-        raise InputError(f"values={values}", "each value may stand in a sweep once")
-    return values
-
-
-def _check_functions(**functions: Any) -> None:
-    for name, function in functions.items():
-        if not (callable(function) or (function is None and name != "make")):
-            advice = f"Try {name}=lambda n: …" if name != "make" else "Try make(n, device), which returns a function."
-            raise InputError(f"{name}={function!r}", f"{name} must be a function of the value", advice)
 
 
 def _measure_point(

@@ -7,14 +7,17 @@ the handle is on while it is still being dragged, which a plain number slider of
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from labkit.errors import InputError, check_positive
+from labkit.errors import InputError, check_positive, check_text
+from labkit.measurement import listed
 
+FLOAT_MAX = sys.float_info.max
 MOST_POSITIONS = 1000  # a slider of 300 pixels cannot be set more finely, and the browser gets every text
 USUAL_POSITIONS = 200  # where the step is left to us
 ROUND_NUMBERS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # about equal factors, as on a list of preferred numbers
@@ -108,7 +111,7 @@ def log_slider(
         factor = 2
     if factor is None:
         grid = _round_numbers(lo, hi)
-    elif check_positive("factor", factor) <= 1:
+    elif (factor := check_positive("factor", factor)) <= 1:
         raise InputError(f"factor={factor!r}", "each step must be larger than the last", "Try factor=2.")
     else:
         count = int(math.log(hi / lo) / math.log(factor) + 1e-9) + 1
@@ -218,9 +221,9 @@ def _offer(
 
 
 def _label_values(values: Iterable[Any], unit: Unit) -> list[tuple[str, Any]]:
-    if isinstance(values, str):
-        raise InputError(repr(values), "a text is no list of values", f"Try [{values!r}].")
-    return [(_text(value, unit), value) for value in values]
+    if unit is not None and not callable(unit):
+        check_text("unit", unit, empty_ok=True)
+    return [(_text(value, unit), value) for value in listed("values", values)]
 
 
 def _text(value: Any, unit: Unit) -> str:
@@ -241,7 +244,7 @@ def _plain(label: str) -> str:
 
 
 def _check_range(lo: float, hi: float) -> tuple[float, float]:
-    if not (_is_real(lo) and _is_real(hi) and math.isfinite(lo) and math.isfinite(hi) and lo < hi):
+    if not (_is_real(lo) and _is_real(hi) and lo < hi):
         raise InputError(f"({lo!r}, {hi!r})", "a slider goes from a number to a larger one", "Try (1, 100).")
     return tuple(int(number) if hasattr(number, "__index__") else float(number) for number in (lo, hi))
 
@@ -263,7 +266,8 @@ def _round_numbers(lo: float, hi: float) -> list[float]:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Say whether value is a real number, and no whole number that is too large to compare with a float."""
+    return isinstance(value, Real) and not isinstance(value, bool) and -FLOAT_MAX <= value <= FLOAT_MAX
 
 
 def _same(one: Any, other: Any) -> bool:

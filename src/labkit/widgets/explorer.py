@@ -12,7 +12,7 @@ import ipywidgets
 from IPython import get_ipython
 from IPython.display import clear_output, display
 
-from labkit.errors import InputError
+from labkit.errors import InputError, check_text
 from labkit.html import error_box, escape
 from labkit.units import format_s
 from labkit.widgets.content import no_figure_left_open, shown_html
@@ -56,6 +56,7 @@ class Explorer:
     def __init__(self, draw: Callable[..., Any], controls: dict[str, Any], *, run_button: bool, fold: str) -> None:
         if not callable(draw):
             raise InputError(f"draw={draw!r}", "draw is a function that returns what is to be shown")
+        check_text("fold", fold, empty_ok=True)
         if not controls:
             raise InputError("explore(draw)", "there is no control", "Name one as draw does: explore(draw, n=(1, 10)).")
         self.fields = {name: Field(name, as_control(name, spec)) for name, spec in controls.items()}
