@@ -136,6 +136,17 @@ def test_a_thread_count_that_makes_no_sense_is_refused(n):
         pass
 
 
+@pytest.mark.parametrize("n", [33, 40_000, 10**400])
+def test_more_threads_than_a_process_survives_are_refused(n, monkeypatch):
+    monkeypatch.setattr(cpus, "host_cpus", lambda: 2)
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: pytest.fail(f"{n} threads"))
+    with (
+        pytest.raises(InputError, match=r"threads=.* at most 32 make sense on 2 CPUs|finite|whole number"),
+        cpus.cpu_threads(n),
+    ):
+        pass
+
+
 def test_memory_is_the_containers_where_that_is_less(linux_root, monkeypatch):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=10_000, available=6_000))
     limited = {"sys/fs/cgroup/memory.max": "4000", "sys/fs/cgroup/memory.current": "1500"}

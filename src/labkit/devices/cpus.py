@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labkit.devices import cgroups
-from labkit.errors import InputError
+from labkit.errors import InputError, check_count
+
+# OpenMP ends the process, and with it a notebook's kernel, where the system refuses one more thread.
+MOST_THREADS_PER_CPU = 16
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
@@ -64,7 +67,7 @@ def cpu_threads(n: int | None = None) -> Iterator[int]:
     """Run a block with n threads of torch and of NumPy's BLAS (None: `default_threads()`), then restore both.
 
     Of torch's threads only those within an operation are set: the number of inter-op threads can be set just once in
-    a process. Raises InputError unless n is a whole number from 1 on.
+    a process. Raises InputError unless n is a whole number from 1 to MOST_THREADS_PER_CPU times the CPUs.
 
     >>> with cpu_threads(1) as n:
     ...     n
@@ -75,8 +78,10 @@ def cpu_threads(n: int | None = None) -> Iterator[int]:
 
     if n is None:
         n = default_threads()
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise InputError(f"threads={n!r}", "the number of threads must be a whole number from 1 on", "Try threads=1.")
+    n, most = check_count("threads", n), MOST_THREADS_PER_CPU * host_cpus()
+    if n > most:
+        problem = f"so many threads may end the whole process; at most {most} make sense on {host_cpus()} CPUs"
+        raise InputError(f"threads={n}", problem, f"Try threads={usable_cpus()}.")
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
