@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
 from labkit import checks
 from labkit.checks import NOT_ATTEMPTED, NOT_YET, RIGHT, CheckResult, Exercise
@@ -107,3 +109,50 @@ def test_same(got: object, expected: object, equal: bool) -> None:
 def test_unknown_exercise_is_named_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"'sort'.*'delivery_time', 'break_even', 'count_lanes'"):
         checks.find("00", "sort")
+
+
+class NoValues:
+    """Looks like an array, and breaks whatever touches it."""
+
+    def tolist(self) -> list:
+        raise NotImplementedError("no data")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def stop() -> None:
+    raise KeyboardInterrupt
+
+
+@every_exercise
+@pytest.mark.parametrize(
+    ("gives", "shown"),
+    [
+        (lambda: 10**400, "1000"),
+        (lambda: -(10**5000), "something of the type int"),
+        (lambda: [[10**400]], "[[1000"),
+        (lambda: torch.empty(2, device="meta"), "something of the type Tensor"),
+        (NoValues, "something of the type NoValues"),
+        (lambda: exit(3), "SystemExit: 3"),
+        (stop, "KeyboardInterrupt"),
+        (lambda: (_ for _ in ()), "<generator"),
+        (lambda: 1j, "1j"),
+    ],
+)
+def test_an_answer_may_break_in_any_way(exercise: Exercise, gives: Callable[[], object], shown: str) -> None:
+    result = exercise.check(lambda *_: gives())
+    assert result.status == NOT_YET
+    assert result.got.startswith(shown)
+    assert repr(result)
+
+
+def test_a_value_that_cannot_be_written_is_named_by_its_type() -> None:
+    assert checks.find("02", "matmul_flop").check(NoValues()).got.startswith("something of the type NoValues")
+
+
+def test_an_answer_that_never_ended_is_told_apart_from_one_that_failed() -> None:
+    def endless(*_: object) -> None:
+        stop()
+
+    assert "still running when you stopped it" in checks.find("02", "matmul_flop").check(endless).hint

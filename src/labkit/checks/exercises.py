@@ -60,7 +60,7 @@ class Exercise:
         if got is Ellipsis or (got is None and expected is not None):
             ended = " A function that only prints must end with return." if got is None else ""
             return CheckResult(self.name, NOT_ATTEMPTED, hint=f"{self.task}{ended}")
-        if not isinstance(got, Exception) and same(got, expected, self.tolerance):
+        if not isinstance(got, BaseException) and same(got, expected, self.tolerance):
             return None
         given = f"{self.name}({', '.join(_short(value) for value in case)})"
         return CheckResult(self.name, NOT_YET, given, _short(expected), _short(got), self._hint(got, case))
@@ -69,21 +69,26 @@ class Exercise:
         """Return the hint of the known wrong answer that gives the same value or fails alike, or the general hint."""
         for hint, wrong in self.known_wrong:
             known = _outcome(wrong, case)
-            if isinstance(got, Exception) or isinstance(known, Exception):
+            if isinstance(got, BaseException) or isinstance(known, BaseException):
                 if type(got) is type(known):
                     return hint
             elif same(got, known, self.tolerance):
                 return hint
         if isinstance(got, LabkitError):
             return got.advice
-        return "Read the error, then try this call on its own." if isinstance(got, Exception) else self.general_hint
+        if isinstance(got, KeyboardInterrupt):
+            return "It was still running when you stopped it. Does every loop come to its end?"
+        return "Read the error, then try this call on its own." if isinstance(got, BaseException) else self.general_hint
 
 
 def _outcome(answer: Answer, case: tuple[Any, ...]) -> Any:
-    """Return what answer gives for a case, or the exception: a student's code may fail in any way."""
+    """Return what answer gives for a case, or the exception: a student's code may fail in any way.
+
+    That it ends the program, or has to be stopped because it never ends, is one of them.
+    """
     try:
         return answer(*copy.deepcopy(case))
-    except Exception as problem:
+    except BaseException as problem:
         return problem
 
 
@@ -93,6 +98,13 @@ def same(got: Any, expected: Any, tolerance: float) -> bool:
     >>> same([1.0, 2.0], (1.0, 2.0000001), 1e-6), same(True, 1, 1e-6), same("a", "a", 0)
     (True, False, True)
     """
+    try:
+        return _equal(got, expected, tolerance)
+    except Exception:  # a number beyond all floats, a tensor without values, an object that refuses to be compared
+        return False
+
+
+def _equal(got: Any, expected: Any, tolerance: float) -> bool:
     if hasattr(expected, "tolist"):
         expected = expected.tolist()
     if hasattr(got, "tolist"):
@@ -101,7 +113,7 @@ def same(got: Any, expected: Any, tolerance: float) -> bool:
         return (
             isinstance(got, (list, tuple))
             and len(got) == len(expected)
-            and all(same(a, b, tolerance) for a, b in zip(got, expected, strict=True))
+            and all(_equal(a, b, tolerance) for a, b in zip(got, expected, strict=True))
         )
     if isinstance(expected, bool) or isinstance(got, bool) or expected is None:
         return got is expected
@@ -119,7 +131,11 @@ def find_exercise(exercises: Sequence[Named], name: str) -> Named:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, Exception):
-        return f"{type(value).__name__}: {value}"
-    shown = repr(value.tolist() if hasattr(value, "tolist") else value)
+    kind = type(value).__name__
+    try:
+        if isinstance(value, BaseException):
+            return f"{kind}: {value}" if str(value) else kind
+        shown = repr(value.tolist() if hasattr(value, "tolist") else value)
+    except Exception:  # the repr may be the student's own, and Python refuses to write a whole number of 5000 digits
+        return f"something of the type {kind} that cannot be written here"
     return shown if len(shown) <= 80 else f"{shown[:77]}…"
