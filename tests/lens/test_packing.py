@@ -210,6 +210,36 @@ def test_a_missing_first_barrier_is_shown_between_two_warps():
     assert (warp * 32 + lane) + (other_warp * 32 + other_lane) == 63
 
 
+def test_rounds_that_a_barrier_parts_are_passed_over():
+    def last_without(x, y):
+        cells = cuda.shared.array(32, np.float32)
+        i = cuda.threadIdx.x
+        for k in range(3):
+            cells[i] = x[i]
+            if k < 2:
+                cuda.syncthreads()
+            y[i] = cells[31 - i]
+            cuda.syncthreads()
+
+    packed, hazard = hazard_of(last_without, floats(32), floats(32))
+    (warp, step, _), (_, other_step, _) = hazard["places"]
+    rows = packed["warps"][warp]["steps"]
+    store, load = kind(packed, "store"), kind(packed, "load")
+    assert [(rows[n][2], rows[n][3]) for n in (other_step, step)] == [(store, 2), (load, 2)]  # both of round 2
+
+
+def test_the_earlier_access_is_the_last_one_before():
+    def written_twice(x, y):
+        cells = cuda.shared.array(32, np.float32)
+        i = cuda.threadIdx.x
+        for _ in range(2):
+            cells[i] = x[i]
+        y[i] = cells[31 - i]
+
+    _, hazard = hazard_of(written_twice, floats(32), floats(32))
+    assert [step for _, step, _ in hazard["places"]] == [4, 3]  # load, store, load, store, load
+
+
 def test_an_index_out_of_bounds_is_shown_at_the_lanes_that_have_it():
     def beyond(x):
         x[cuda.threadIdx.x + 1] = 0

@@ -51,7 +51,7 @@ def test_start_says_in_one_line_where_the_numbers_come_from(capsys) -> None:
     assert shown.startswith("Lesson 01 on ")
     assert "profile quick" in shown
     if not any(device.is_gpu for device in devices.find()):
-        assert "predicted for the T4" in shown
+        assert "predicted for a T4" in shown
 
 
 def test_an_unknown_lesson_is_refused() -> None:
@@ -134,7 +134,7 @@ def test_a_dtype_that_a_device_lacks_is_named_and_left_out(lesson, capsys) -> No
     work = {"label": "matmul", "flop": 2e9, "bytes_moved": 12e6}
     found = without_gpu(lesson).measure_dtypes(lambda dtype, device: None, ["float32", "bfloat16"], on="gpu", **work)
     assert list(found) == ["float32"]
-    assert "bfloat16 cannot be measured on this GPU" in capsys.readouterr().out
+    assert "bfloat16: no number for the GPU" in capsys.readouterr().out
 
 
 # --- the steps of a trial ----------------------------------------------------------------------------------------
@@ -202,6 +202,22 @@ def test_a_prediction_committed_later_appears_in_the_verdict(lesson) -> None:
     question.pick("the CPU").commit()
     assert len(updates) == 1
     assert "You predicted: the CPU." in updates[0]
+
+
+def test_a_prediction_changed_after_the_verdict_keeps_the_first(lesson, results) -> None:
+    question = lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"])
+    question.pick("the GPU").commit()
+    view = lesson.verdict("serial-cpu-wins", cpu=took(1.0), gpu=took(5.0, device="cuda:0"), steps=10)
+    assert "Before" not in view._repr_html_()
+    question.pick("the CPU").commit()
+    assert on_file(results)["predictions"]["serial-cpu-wins"]["first"] == "the GPU"
+    assert "Before the verdict was there, you had predicted the GPU." in view._repr_html_()
+
+
+def test_a_verdict_on_noisy_numbers_says_so(lesson) -> None:
+    noisy = Measurement(task=Task(label="chain"), times_s=[1.0, 1.5, 2.0, 2.5, 3.0])  # quartiles 1.5 and 2.5 around 2
+    view = lesson.verdict("serial-cpu-wins", cpu=noisy, gpu=took(50.0, device="cuda:0"), steps=10)
+    assert "NOISY: the samples of “chain” spread over 50% of their median." in view._repr_html_()
 
 
 def test_a_figure_stands_in_the_folded_part(lesson) -> None:

@@ -58,7 +58,8 @@ class Exercise:
         expected = self.reference(*copy.deepcopy(case))
         got = _outcome(answer, case)
         if got is Ellipsis or (got is None and expected is not None):
-            return CheckResult(self.name, NOT_ATTEMPTED, hint=self.task)
+            ended = " A function that only prints must end with return." if got is None else ""
+            return CheckResult(self.name, NOT_ATTEMPTED, hint=f"{self.task}{ended}")
         if not isinstance(got, Exception) and same(got, expected, self.tolerance):
             return None
         given = f"{self.name}({', '.join(_short(value) for value in case)})"

@@ -16,7 +16,7 @@ from labkit.html import Html, escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS, LessonEntry, find_lesson
 from labkit.lesson.gpu_numbers import gpu_measurement, gpu_sweep, kernel_measurement, library_shared_bytes
 from labkit.lesson.records import LessonRecord, now
-from labkit.lesson.verdict_view import CountView, FoldedView, VerdictView
+from labkit.lesson.verdict_view import CountView, FoldedView, VerdictView, noise_among
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
 from labkit.recordings import has_recordings
@@ -55,15 +55,20 @@ class Lesson:
 
     def __repr__(self) -> str:
         if self.gpu:
-            gpu = f"{self.gpu}, measured here"
+            gpu = f"GPU {self.gpu}, measured here"
         else:
             why = devices.why_no_gpu()
-            gpu = f"none ({why.reason if why else 'not found'}), so GPU numbers are {self._stand_in}"
-        return f"Lesson {self.entry.number} on {self.cpu}; GPU: {gpu}; profile {self.profile.name}."
+            gpu = f"no GPU ({why.reason if why else 'not found'}), its numbers {self._stand_in}"
+        return f"Lesson {self.entry.number} on {self.cpu}; {gpu}; profile {self.profile.name}."
+
+    @property
+    def gpu_name(self) -> str:
+        """The name of the GPU that the lesson's GPU numbers belong to: the one here, or its stand-in."""
+        return self.gpu.name if self.gpu else self.reference.key
 
     @property
     def _stand_in(self) -> str:
-        predicted = f"predicted for the {self.reference.key}"
+        predicted = f"predicted for a {self.reference.key}"
         return f"recorded where there is a recording, else {predicted}" if has_recordings() else predicted
 
     # --- sizes and devices ---------------------------------------------------------------------------------------
@@ -119,19 +124,21 @@ class Lesson:
     ) -> dict[str, Measurement]:
         """Return a measurement of make(dtype, device)() for each dtype that the device has; name the others.
 
-        on is "cpu" or "gpu"; a GPU's numbers come from the best source there is.
+        on is "cpu" or "gpu"; a GPU's numbers come from the best source there is. Each entry of work may be a function
+        of the dtype, such as the bytes moved.
         """
         check_choice("on", on, ("cpu", "gpu"))
         found = {}
         for dtype in dtypes:
+            one = {name: value(dtype) if callable(value) else value for name, value in work.items()} | {"dtype": dtype}
             try:
                 if on == "gpu":
-                    found[dtype] = self.gpu_measure(functools.partial(make, dtype), dtype=dtype, **work)
+                    found[dtype] = self.gpu_measure(functools.partial(make, dtype), **one)
                 else:
-                    found[dtype] = measure(make(dtype, "cpu"), device="cpu", dtype=dtype, **work)
+                    found[dtype] = measure(make(dtype, "cpu"), device="cpu", **one)
             except (DeviceError, RuntimeError, TypeError, NotImplementedError) as problem:
                 reason = problem.problem if isinstance(problem, DeviceError) else str(problem).splitlines()[0]
-                print(f"{dtype} cannot be measured on this {on.upper()}: {reason}")
+                print(f"{dtype}: no number for the {on.upper()}, {reason}")
         self.record(*found.values())
         return found
 
@@ -147,6 +154,7 @@ class Lesson:
             "cpu_cores": devices.usable_cpus(),
             "lanes_per_core": devices.simd_bits() // 32,
             "gpu_lanes": spec.sms * spec.fp32_lanes if spec else None,
+            "gpu_name": self.gpu_name,
             "source": "predicted",
         }
 
@@ -202,7 +210,7 @@ class Lesson:
 
     def reveal(self, name: str, content: Any, *, number: float | None = None) -> CountView:
         """Return content (a figure, HTML, a table) folded, with the prediction of that name beside the number."""
-        return self._shown(name, CountView(content, number, lambda: self.results.predictions.get(name)))
+        return self._shown(name, CountView(content, number, functools.partial(self.results.predictions.get, name)))
 
     def _ask(
         self,
@@ -217,6 +225,9 @@ class Lesson:
         def commit(value: Any) -> None:
             text = unit(value) if unit and not isinstance(value, str) else str(value)
             answer = {"question": question, "value": value, "text": text, "at": now()}
+            earlier = self.results.predictions.get(key)
+            if earlier and (key in self.results.verdicts or key in self._views):
+                answer["first"] = earlier.get("first", earlier["text"])
             self.results.keep("predictions", {key: answer})
             if key in self._views:
                 self._views[key].refresh()
@@ -232,11 +243,12 @@ class Lesson:
 
     def verdict(self, claim_id: str, *, figure: Any = None, **evidence: Any) -> VerdictView:
         """Decide a claim on the evidence, record both, and return the folded figure and verdict for display."""
-        self.record(*(item for item in _flat(evidence) if isinstance(item, (Sweep, Measurement))))
+        shown = [item for item in _flat(evidence) if isinstance(item, (Sweep, Measurement))]
+        self.record(*shown)
         decided = find_claim(claim_id).decide(**evidence)
         self.results.keep("verdicts", {claim_id: {**_plain(decided), "headline": decided.headline, "at": now()}})
-        view = VerdictView(find_claim(claim_id), decided, figure, lambda: self.results.predictions.get(claim_id))
-        return self._shown(claim_id, view)
+        answered = functools.partial(self.results.predictions.get, claim_id)
+        return self._shown(claim_id, VerdictView(find_claim(claim_id), decided, figure, answered, noise_among(shown)))
 
     def _shown(self, key: str, view: V) -> V:
         """Return a view, and remember to draw it anew when the prediction is committed."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from labkit.claims import Claim, Verdict
 from labkit.html import escape, folded, html_of
+from labkit.measurement import NOISY_SPREAD, Measurement, Sweep
 from labkit.units import format_ratio
 
 SUMMARY = "Verdict: open it once you have committed to a prediction"
@@ -26,9 +27,13 @@ class FoldedView:
         if not prediction:
             return "You made no prediction."
         distance = distance_in_words(prediction["value"], number)
-        if not distance:
-            return f"You predicted: {prediction['text']}."
-        return f"You predicted {prediction['text']}; that is {distance}."
+        said = (
+            f"You predicted {prediction['text']}; that is {distance}."
+            if distance
+            else f"You predicted: {prediction['text']}."
+        )
+        changed = prediction.get("first", prediction["text"]) != prediction["text"]
+        return f"{said} Before the verdict was there, you had predicted {prediction['first']}." if changed else said
 
     def refresh(self) -> None:
         """Draw the view anew where it is shown."""
@@ -45,10 +50,16 @@ class VerdictView(FoldedView):
     """A folded verdict with its figure, the claim, the numbers and the student's prediction."""
 
     def __init__(
-        self, claim: Claim, verdict: Verdict, figure: Any, prediction: Callable[[], Mapping[str, Any] | None]
+        self,
+        claim: Claim,
+        verdict: Verdict,
+        figure: Any,
+        prediction: Callable[[], Mapping[str, Any] | None],
+        caution: str = "",
     ) -> None:
         super().__init__(prediction)
         self.claim = claim
+        self._caution = caution
         self.verdict = verdict
         self._figure = _figure_html(figure)
 
@@ -62,6 +73,7 @@ class VerdictView(FoldedView):
             f"<p>The claim: “{escape(self.claim.statement)}”</p>",
             f"<p><strong>{escape(verdict.headline)}</strong></p>",
             f"<p>{escape(verdict.sentence)} {escape(verdict.flips_at)}</p>",
+            f"<p>{escape(self._caution)}</p>" if self._caution else "",
             f"<p>{escape(self._compared(verdict.number))}</p>",
         ]
         return html_of(folded(SUMMARY, "".join(parts)))
@@ -109,6 +121,16 @@ class _Shown:
 
     def __repr__(self) -> str:
         return self._text
+
+
+def noise_among(found: Iterable[Sweep | Measurement]) -> str:
+    """Return a caution that names the noisiest measurement in the evidence, or "" where none is noisy."""
+    measured = [m for item in found for m in (item.measurements if isinstance(item, Sweep) else (item,))]
+    noisiest = max((m for m in measured if m.source == "measured"), key=lambda m: m.relative_spread, default=None)
+    if noisiest is None or noisiest.relative_spread <= NOISY_SPREAD:
+        return ""
+    spread = f"the samples of “{noisiest.task}” spread over {noisiest.relative_spread:.0%} of their median"
+    return f"NOISY: {spread}. Close other programs and run this trial again before you believe small differences."
 
 
 def _figure_html(figure: Any) -> str:
