@@ -210,7 +210,7 @@ class Lesson:
 
     def reveal(self, name: str, content: Any, *, number: float | None = None) -> CountView:
         """Return content (a figure, HTML, a table) folded, with the prediction of that name beside the number."""
-        return self._shown(name, CountView(content, number, lambda: self.results.predictions.get(name)))
+        return self._shown(name, CountView(content, number, functools.partial(self.results.predictions.get, name)))
 
     def _ask(
         self,
@@ -226,7 +226,7 @@ class Lesson:
             text = unit(value) if unit and not isinstance(value, str) else str(value)
             answer = {"question": question, "value": value, "text": text, "at": now()}
             earlier = self.results.predictions.get(key)
-            if earlier and (key in self._views or key in self.results.verdicts):
+            if earlier and (key in self.results.verdicts or key in self._views):
                 answer["first"] = earlier.get("first", earlier["text"])
             self.results.keep("predictions", {key: answer})
             if key in self._views:
@@ -243,12 +243,12 @@ class Lesson:
 
     def verdict(self, claim_id: str, *, figure: Any = None, **evidence: Any) -> VerdictView:
         """Decide a claim on the evidence, record both, and return the folded figure and verdict for display."""
-        self.record(*(item for item in _flat(evidence) if isinstance(item, (Sweep, Measurement))))
+        shown = [item for item in _flat(evidence) if isinstance(item, (Sweep, Measurement))]
+        self.record(*shown)
         decided = find_claim(claim_id).decide(**evidence)
         self.results.keep("verdicts", {claim_id: {**_plain(decided), "headline": decided.headline, "at": now()}})
-        caution = noise_among(item for item in _flat(evidence) if isinstance(item, (Sweep, Measurement)))
-        prediction = functools.partial(self.results.predictions.get, claim_id)
-        return self._shown(claim_id, VerdictView(find_claim(claim_id), decided, figure, prediction, caution))
+        answered = functools.partial(self.results.predictions.get, claim_id)
+        return self._shown(claim_id, VerdictView(find_claim(claim_id), decided, figure, answered, noise_among(shown)))
 
     def _shown(self, key: str, view: V) -> V:
         """Return a view, and remember to draw it anew when the prediction is committed."""

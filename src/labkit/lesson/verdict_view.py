@@ -27,8 +27,11 @@ class FoldedView:
         if not prediction:
             return "You made no prediction."
         distance = distance_in_words(prediction["value"], number)
-        said = f"You predicted {prediction['text']}; that is {distance}." if distance else ""
-        said = said or f"You predicted: {prediction['text']}."
+        said = (
+            f"You predicted {prediction['text']}; that is {distance}."
+            if distance
+            else f"You predicted: {prediction['text']}."
+        )
         changed = prediction.get("first", prediction["text"]) != prediction["text"]
         return f"{said} Before the verdict was there, you had predicted {prediction['first']}." if changed else said
 
@@ -56,9 +59,9 @@ class VerdictView(FoldedView):
     ) -> None:
         super().__init__(prediction)
         self.claim = claim
+        self._caution = caution
         self.verdict = verdict
         self._figure = _figure_html(figure)
-        self._caution = caution
 
     def __repr__(self) -> str:
         return f"{self.claim.statement} {self.verdict}"
