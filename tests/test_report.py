@@ -308,7 +308,7 @@ DAMAGE = {
     "number as text": (changed("verdicts", "small-data", "number", to="many"), "verdict on small-data"),
     "a prediction without text": (changed("predictions", "small-data", to={"value": 3}), "damaged at predictions"),
     "a prediction of a list": (changed("predictions", "small-data", "value", to=[3]), "damaged at predictions"),
-    "half a character": (changed("machine", "os", to="\ud800"), "fields give"),
+    "half a character": (changed("machine", "os", to="\ud800"), "characters that do not exist"),
     "half a character in an answer": (changed("predictions", "small-data", "text", to="\ud800"), "do not exist"),
 }
 

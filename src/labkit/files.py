@@ -54,7 +54,7 @@ def _replace(path: Path, content: bytes) -> Path:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as problem:
-        advice = "Choose a folder that you may write to: set LABKIT_RESULTS."
+        advice = "Make room, or choose another folder: os.environ['LABKIT_RESULTS'] = …, then start the lesson again."
         raise RecordError(str(path), f"the file could not be written ({problem.strerror})", advice) from problem
     return path
 
@@ -63,11 +63,15 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """Return what the JSON file at path holds. Raises RecordError if it is missing, damaged or not text."""
     path = _checked_path(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=partial(_refuse_constant, path))
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=partial(_refuse_constant, path))
+        json.dumps(data, ensure_ascii=False).encode()  # half a character, as "\\ud800", could not be written again
+        return data
     except FileNotFoundError as problem:
         raise RecordError(str(path), "there is no such file", f"Look into {path.parent}.") from problem
     except OSError as problem:
         raise RecordError(str(path), f"the file could not be read ({problem.strerror})") from problem
+    except UnicodeEncodeError as problem:
+        raise RecordError(str(path), "it holds characters that do not exist", DAMAGED) from problem
     except (ValueError, RecursionError) as problem:
         raise RecordError(str(path), f"this is not readable as JSON ({problem})", DAMAGED) from problem
 

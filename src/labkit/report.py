@@ -153,10 +153,7 @@ def _files(given: Sequence[Path]) -> list[Path]:
 
 def _content(record: LessonRecord) -> bytes:
     """Return what a record holds as bytes: two copies of one file are equal."""
-    try:
-        return json.dumps(record.to_dict(), sort_keys=True, ensure_ascii=False).encode()
-    except UnicodeEncodeError as problem:
-        raise RecordError(record.path.name, "it holds characters that do not exist") from problem
+    return json.dumps(record.to_dict(), sort_keys=True).encode()
 
 
 def _named(records: Sequence[LessonRecord], names: bool) -> tuple[Entry, ...]:

@@ -15,6 +15,7 @@ from labkit import devices, hardware
 from labkit.errors import InputError, LabkitError
 from labkit.lesson import LESSONS, Lesson, find_lesson, start
 from labkit.lesson.gpu_numbers import most_shared_bytes
+from labkit.lesson.records import now
 from labkit.measurement import Measurement, Point, Sweep, Task
 from labkit.prediction import predict_measurement
 from labkit.simt import Trace, cuda, predict, trace
@@ -282,7 +283,7 @@ def test_a_record_of_another_shape_is_kept_aside(lesson, results, spoil: dict) -
 def test_two_threads_record_without_losing_anything(lesson, results) -> None:
     def commit(name: str) -> None:
         for i in range(20):
-            lesson.results.keep("predictions", {f"{name}-{i}": {"value": i, "text": str(i)}})
+            lesson.results.keep("predictions", {f"{name}-{i}": {"value": i, "text": str(i), "at": now()}})
 
     threads = [threading.Thread(target=commit, args=(name,)) for name in ("cell", "control")]
     for thread in threads:
@@ -290,6 +291,86 @@ def test_two_threads_record_without_losing_anything(lesson, results) -> None:
     for thread in threads:
         thread.join()
     assert len(on_file(results)["predictions"]) == 40
+
+
+def answered(text: str) -> dict:
+    return {"value": text, "text": text, "at": now()}
+
+
+def test_two_kernels_record_without_losing_anything(results) -> None:
+    one, other = Lesson(find_lesson("01")), Lesson(find_lesson("01"))
+    one.results.keep("predictions", {"small-data": answered("first")})
+    other.results.keep("predictions", {"serial-cpu-wins": answered("second")})
+    one.results.keep("checks", {"speedup_on": "right"})
+    other.results.keep("predictions", {"small-data": answered("changed")})
+    one.results.save()
+    kept = on_file(results)
+    assert {name: it["text"] for name, it in kept["predictions"].items()} == {
+        "small-data": "changed",
+        "serial-cpu-wins": "second",
+    }
+    assert kept["checks"] == {"speedup_on": "right"}
+    assert one.results.predictions == kept["predictions"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [{"at": "yesterday"}, {"at": None}, {"value": True}, {"value": 10**400}, {"text": 3}, {"value": "\ud800"}],
+    ids=str,
+)
+def test_a_damaged_prediction_is_kept_aside(lesson, results, spoil: dict) -> None:
+    lesson.results.keep("predictions", {"serial-cpu-wins": answered("the GPU")})
+    record = on_file(results)
+    record["predictions"]["serial-cpu-wins"] |= spoil
+    lesson.results.path.write_text(json.dumps(record))
+    again = Lesson(find_lesson("01"))
+    assert again.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"]).committed is None
+    assert len(list(results.glob("*.damaged-*"))) == 1
+
+
+def test_two_records_damaged_in_one_second_are_both_kept(results) -> None:
+    for content in ("{", "["):
+        Lesson(find_lesson("01")).results.path.write_text(content)
+        Lesson(find_lesson("01"))
+    assert sorted(path.read_text() for path in results.glob("*.damaged-*")) == ["[", "{"]
+
+
+@pytest.fixture
+def unwritable(results, monkeypatch) -> Path:
+    """A folder for the records that is a file: nothing can be written there."""
+    (results / "file").touch()
+    monkeypatch.setenv("LABKIT_RESULTS", str(results / "file"))
+    return results / "file"
+
+
+def test_a_lesson_says_at_once_that_it_cannot_record_and_goes_on(unwritable, capsys) -> None:
+    lesson = start("01")
+    assert "Nothing can be recorded, all else goes on. " in capsys.readouterr().out
+    assert lesson.check("speedup_on", lambda threads, serial: 1 / (serial + (1 - serial) / threads)).right
+    lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"]).pick("the GPU").commit()
+    view = lesson.verdict("serial-cpu-wins", cpu=took(1.0), gpu=took(5.0, device="cuda:0"), steps=10)
+    assert "You predicted: the GPU" in view._repr_html_()
+    assert "Not recorded" in repr(lesson.finish("One."))
+    assert capsys.readouterr().out == ""
+
+
+def test_what_could_not_be_written_is_written_once_there_is_room(unwritable) -> None:
+    lesson = start("01")
+    lesson.record(took(1.0))
+    unwritable.unlink()
+    lesson.check("speedup_on", lambda threads, serial: threads)
+    kept = json.loads(lesson.results.path.read_text(encoding="utf-8"))
+    assert len(kept["measurements"]) == 1
+    assert kept["checks"] == {"speedup_on": "not yet"}
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(monkeypatch, tmp_path) -> None:
+    from labkit.lesson import results_folder
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("LABKIT_RESULTS", "~/records")
+    assert results_folder() == tmp_path / "records"
 
 
 def test_profiles_are_recorded_apart(lesson, results, monkeypatch) -> None:

@@ -29,6 +29,7 @@ V = TypeVar("V", bound=FoldedView)
 
 REFERENCE_VARIABLE = "LABKIT_REFERENCE_GPU"
 SUMMARY_LINES = 5
+NOT_RECORDED = "Not recorded: the reason is written above, or where the lesson was started."
 
 
 def start(number: str) -> Lesson:
@@ -38,6 +39,7 @@ def start(number: str) -> Lesson:
     """
     lesson = Lesson(find_lesson(number))
     print(lesson)
+    lesson.results.save()  # a folder that cannot be written to is better known now than after an hour
     return lesson
 
 
@@ -275,10 +277,11 @@ class Lesson:
                 f"{len(lines)} lines", f"a summary has at most {SUMMARY_LINES}", "Choose what matters most."
             )
         path = self.results.save()
+        where = f"{path.parent.name}/{path.name}" if path else ""
         items = "".join(f"<li>{escape(line)}</li>" for line in lines)
         content = f"<ol>{items}</ol>{html_of(self._scoreboard())}"
-        saved = f"<p>Recorded in <code>{escape(path.parent.name)}/{escape(path.name)}</code>.</p>"
-        text = "\n".join([*lines, f"Recorded in {path.parent.name}/{path.name}."])
+        saved = f"<p>Recorded in <code>{escape(where)}</code>.</p>" if path else f"<p>{NOT_RECORDED}</p>"
+        text = "\n".join([*lines, f"Recorded in {where}." if path else NOT_RECORDED])
         return Html(html_of(folded("Summary: open it last", content)) + saved, text)
 
     # --- what lesson 00 shows ------------------------------------------------------------------------------------

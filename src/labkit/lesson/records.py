@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import os
 import threading
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from labkit.claims import Verdict
 from labkit.devices import Machine
-from labkit.errors import InputError, RecordError
+from labkit.errors import InputError, RecordError, check_number, check_text
 from labkit.files import read_json, write_json
 from labkit.measurement import FORMAT_VERSION, Measurement, Sweep
 from labkit.recordings import load_entry
 
 VARIABLE = "LABKIT_RESULTS"
+PARTS = ("predictions", "verdicts", "measurements", "checks")
 
 
 def results_folder() -> Path:
     """Return the folder of the records: LABKIT_RESULTS, else results/ in the checkout, else results/ here."""
     if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE])
+        return Path(os.path.expanduser(os.environ[VARIABLE]))
     here = Path.cwd()
     checkout = next((folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), here)
     return checkout / "results"
@@ -31,7 +32,11 @@ def results_folder() -> Path:
 
 @dataclass
 class LessonRecord:
-    """What one lesson found on one machine. Every change is written at once, so that nothing recorded is lost."""
+    """What one lesson found on one machine. Every change is written at once, so that nothing recorded is lost.
+
+    Where writing fails, a lesson goes on without: the reason is printed once, and each later change tries again.
+    Another kernel may run the same lesson: what it has written meanwhile is taken over first.
+    """
 
     path: Path
     lesson: str
@@ -46,6 +51,9 @@ class LessonRecord:
     def __post_init__(self) -> None:
         # A prediction is committed on the thread of the controls, while a cell may be recording on the main one.
         self._lock = threading.Lock()
+        self._unwritten: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+        self._seen: tuple[int, ...] | None = None  # the file as it was when last read or written
+        self._said = ""
 
     @classmethod
     def open(cls, lesson: str, machine: Machine, profile: str, folder: Path | None = None) -> LessonRecord:
@@ -55,17 +63,9 @@ class LessonRecord:
         of their own.
         """
         path = (folder or results_folder()) / f"lesson-{lesson}-{machine.id}-{profile}.json"
-        if path.exists():
-            try:
-                record = cls.load(path)
-                if (record.lesson, record.machine.id, record.profile) == (lesson, machine.id, profile):
-                    return dataclasses.replace(record, machine=machine)  # its memory may have changed since
-                raise RecordError(path.name, "it belongs to another lesson, machine or profile")
-            except RecordError as problem:
-                aside = path.with_suffix(f".damaged-{datetime.datetime.now():%Y%m%d-%H%M%S}")
-                path.replace(aside)
-                print(f"The earlier record could not be read and is kept as {aside.name}. {problem}")
-        return cls(path, lesson, machine, profile, now())
+        record = cls(path, lesson, machine, profile, now())
+        record._take_over()
+        return record
 
     @classmethod
     def load(cls, path: Path) -> LessonRecord:
@@ -76,7 +76,7 @@ class LessonRecord:
         fields = {name: data.get(name) for name in cls.__dataclass_fields__ if name not in ("path", "machine")}
         kinds = {name: (str if name in ("lesson", "profile", "started") else dict) for name in fields}
         wrong = [name for name, value in fields.items() if not isinstance(value, kinds[name])]
-        wrong += [] if wrong or _all_answered(fields["predictions"]) else ["predictions"]
+        wrong += [] if wrong or all(map(_is_answered, fields["predictions"].values())) else ["predictions"]
         if wrong:
             raise RecordError(path.name, f"the record is damaged at {', '.join(wrong)}")
         record = cls(path=path, machine=Machine.from_dict(data.get("machine")), **fields)
@@ -107,24 +107,73 @@ class LessonRecord:
         """Put entries into one part of the record ("predictions", "measurements", …) and write it."""
         with self._lock:
             getattr(self, part).update(entries)
+            self._unwritten[part].update(entries)
             self._write()
 
-    def save(self) -> Path:
-        """Write the record, through a temporary file and a rename, and return its path."""
+    def save(self) -> Path | None:
+        """Write the record, through a temporary file and a rename; return its path, or None if that failed."""
         with self._lock:
             return self._write()
 
-    def _write(self) -> Path:
-        return write_json(self.path, self.to_dict())
+    def _write(self) -> Path | None:
+        try:
+            self._take_over()
+            for part, entries in self._unwritten.items():
+                getattr(self, part).update(entries)
+            path = write_json(self.path, self.to_dict())
+        except RecordError as problem:
+            if str(problem) != self._said:
+                print(f"Nothing can be recorded, all else goes on. {problem}")
+            self._said = str(problem)
+            return None
+        self._unwritten = {part: {} for part in PARTS}
+        self._seen = _state_of(path)
+        return path
+
+    def _take_over(self) -> None:
+        """Add what the file holds, unless it is known; rename a file that is no record of this lesson."""
+        state = _state_of(self.path)
+        if state in (None, self._seen):
+            return
+        try:
+            other = self.load(self.path)
+            if (other.lesson, other.machine.id, other.profile) != (self.lesson, self.machine.id, self.profile):
+                raise RecordError(self.path.name, "it belongs to another lesson, machine or profile")
+        except RecordError as problem:
+            print(f"The earlier record could not be read and is kept as {_set_aside(self.path).name}. {problem}")
+            return
+        self._seen, self.started = state, other.started
+        for part in PARTS:
+            getattr(self, part).update(getattr(other, part))
 
 
-def _all_answered(predictions: dict[str, Any]) -> bool:
-    """Say whether each prediction holds what was answered, and that as text."""
-    entries = predictions.values()
-    kinds = {"value": (str, int, float), "text": str}
-    return all(
-        isinstance(it, dict) and all(isinstance(it.get(name), kind) for name, kind in kinds.items()) for it in entries
-    )
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what changes with every new content of a file, or None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a file that is no record, and return its new path. Raises RecordError if that cannot be done."""
+    aside = path.with_suffix(f".damaged-{datetime.datetime.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}")
+    try:
+        return path.replace(aside)
+    except OSError as problem:
+        advice = f"Delete it, or name another folder in {VARIABLE}."
+        raise RecordError(str(path), f"it is damaged and cannot be renamed ({problem.strerror})", advice) from problem
+
+
+def _is_answered(prediction: Any) -> bool:
+    """Say whether a prediction holds what was answered, that as text, and when."""
+    try:
+        check_text("text", prediction["text"], empty_ok=True)
+        datetime.datetime.fromisoformat(prediction["at"])
+        return isinstance(prediction["value"], str) or check_number("value", prediction["value"]) is not None
+    except (TypeError, KeyError, ValueError, InputError):
+        return False
 
 
 def now() -> str:
