@@ -316,7 +316,7 @@ def test_two_kernels_record_without_losing_anything(results) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [{"at": "yesterday"}, {"at": None}, {"value": True}, {"value": 10**400}, {"text": 3}, {"value": "\ud800"}],
-    ids=str,
+    ids=["at in words", "no at", "yes", "huge", "text", "half a character"],
 )
 def test_a_damaged_prediction_is_kept_aside(lesson, results, spoil: dict) -> None:
     lesson.results.keep("predictions", {"serial-cpu-wins": answered("the GPU")})
