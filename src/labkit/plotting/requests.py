@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -26,7 +27,7 @@ from labkit.simt import Access, Trace, WarpEvent
 
 # Viridis rises evenly in lightness, so that the order of lanes can be seen by everyone; the number is the second cue.
 LANE_COLOURS = tuple(to_hex(colormaps["viridis"](lane / (LANES - 1))) for lane in range(LANES))
-DARK_LANES = 18  # the lanes before it are dark: white numbers
+DARK_LANES = 14  # the lanes before it are dark: white numbers have the better contrast
 CONFLICT = "#B71C1C"
 TOUCHED, UNTOUCHED = "#FFF3D6", "white"
 
@@ -103,7 +104,7 @@ def _steps_at(
         problem = f"warp {warp} does nothing there that can be drawn"
         raise InputError(f"line={line!r}", problem, f"Try {', '.join(map(str, lines))}.")
     count = 1 + max(step.occurrence for step in of_line)
-    if isinstance(occurrence, bool) or not isinstance(occurrence, int) or not 0 <= occurrence < count:
+    if isinstance(occurrence, bool) or not isinstance(occurrence, int | np.integer) or not 0 <= occurrence < count:
         problem = f"warp {warp} executes line {line} {count} times, numbered from 0"
         raise InputError(f"occurrence={occurrence!r}", problem)
     return [step for step in of_line if step.occurrence == occurrence], count
