@@ -43,7 +43,7 @@ def plot_request(
 ) -> Axes:
     """Draw what a warp does at one execution of a line: its lanes, and the memory that each of its requests touches.
 
-    line: as in Trace.by_line; None is the first line that touches memory. warp: numbered over the grid. occurrence:
+    line: as in Trace.by_line; None is the first line that touches global or shared memory. warp: numbered over the grid. occurrence:
     the how many-th execution of the line by this warp, from 0. Raises InputError if there is no such one.
 
     >>> import numpy as np
@@ -55,7 +55,7 @@ def plot_request(
     >>> plot_request(trace(copy, 1, 32, np.ones(64), np.ones(32))).get_title(loc="left")
     'line 3, warp 0, execution 1 of 1'
     """
-    steps, count = _steps_at(trace, line, warp, occurrence, lambda step: isinstance(step, Access))
+    steps, count = _steps_at(trace, line, warp, occurrence, lambda step: _is_in(step, "global", "shared"))
     ax = axes_for(ax)
     _start(ax, steps, count)
     y = _draw_lanes(ax, 0, steps)
@@ -72,8 +72,8 @@ def plot_banks(
     A bank that must serve k distinct words of one request is marked ×k: the conflict degree. The arguments are as for
     plot_request; line=None is the first line that touches shared memory.
     """
-    steps, count = _steps_at(trace, line, warp, occurrence, _is_shared)
-    steps = [step for step in steps if _is_shared(step)]
+    steps, count = _steps_at(trace, line, warp, occurrence, lambda step: _is_in(step, "shared"))
+    steps = [step for step in steps if _is_in(step, "shared")]
     if not steps:
         raise InputError(f"line={line!r}", "this line touches no shared memory", "plot_request draws other memory.")
     ax = axes_for(ax)
@@ -84,8 +84,8 @@ def plot_banks(
     return _finish(ax, y, steps)
 
 
-def _is_shared(step: Any) -> bool:
-    return isinstance(step, Access) and step.space == "shared"
+def _is_in(step: Any, *spaces: str) -> bool:
+    return isinstance(step, Access) and step.space in spaces
 
 
 def _steps_at(
