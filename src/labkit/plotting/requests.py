@@ -43,15 +43,14 @@ def plot_request(
 ) -> Axes:
     """Draw what a warp does at one execution of a line: its lanes, and the memory that each of its requests touches.
 
-    line: as in Trace.by_line; None is the first line that touches global or shared memory. warp: numbered over the grid. occurrence:
-    the how many-th execution of the line by this warp, from 0. Raises InputError if there is no such one.
+    line: as in Trace.by_line; None is the first one that touches global or shared memory. warp: numbered over the grid.
+    occurrence: the how many-th execution of the line by this warp, from 0. Raises InputError if there is no such one.
 
     >>> import numpy as np
-    >>> from labkit.simt import trace
+    >>> from labkit.simt import cuda, trace
     >>> def copy(x, y):
     ...     i = cuda.grid(1)
     ...     y[i] = x[2 * i]
-    >>> from labkit.simt import cuda
     >>> plot_request(trace(copy, 1, 32, np.ones(64), np.ones(32))).get_title(loc="left")
     'line 3, warp 0, execution 1 of 1'
     """
