@@ -9,7 +9,7 @@ import pytest
 
 from labkit.errors import InputError
 from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task
-from labkit.sand import LEAST_S_PER_UNIT, Team, fit_team, overtakes_at
+from labkit.sand import LEAST_S_PER_UNIT, Team, fit_team, largest_miss, overtakes_at
 
 # Carries 100 kg in each minute, at once; and 5,000 kg in each, after ten minutes.
 WORKER = Team("worker", workers=1, carry=100, trip_s=60)
@@ -112,12 +112,12 @@ def test_an_exact_line_gives_its_numbers_back(start_s: float, load_per_s: float)
     assert found.name == "x"
 
 
-def test_the_fit_has_the_least_relative_error() -> None:
+def test_the_fit_has_the_least_error_in_logarithms() -> None:
     random.seed(0)
     times_s = {10**e: (1e-5 + 10**e * 1e-9) * random.uniform(0.8, 1.25) for e in range(1, 8)}
 
     def error(start_s: float, s_per_unit: float) -> float:
-        return sum(((start_s + n * s_per_unit) / time_s - 1) ** 2 for n, time_s in times_s.items())
+        return sum(math.log((start_s + n * s_per_unit) / time_s) ** 2 for n, time_s in times_s.items())
 
     found = fit_team(swept(times_s))
     best = error(found.start_s, found.trip_s)
@@ -125,18 +125,32 @@ def test_the_fit_has_the_least_relative_error() -> None:
         assert error(found.start_s * start, found.trip_s * slope) > best
 
 
+def test_one_disturbed_point_does_not_ruin_the_fit() -> None:
+    times_s = {10**e: 1e-6 + 10**e * 1e-9 for e in range(2, 8)}
+    times_s[10**5] *= 100  # another program had the machine
+    team = fit_team(swept(times_s))
+    assert largest_miss(team, swept(times_s)) < 100
+
+
+def test_the_largest_miss_is_a_factor_in_either_direction() -> None:
+    team = Team("x", workers=1, carry=1.0, trip_s=1.0, start_s=1.0)
+    assert largest_miss(team, swept({1: 2, 2: 3, 3: 4})) == pytest.approx(1)
+    assert largest_miss(team, swept({1: 4, 2: 3, 3: 4})) == pytest.approx(2)
+    assert largest_miss(team, swept({1: 2, 2: 1, 3: 4})) == pytest.approx(3)
+
+
 def test_a_fit_below_zero_becomes_a_line_through_the_origin() -> None:
-    # The line through (1, 1), (2, 3), (3, 6) starts below zero. Through the origin, Σ(s·x/y - 1)² is least at
-    # s = Σ(x/y) / Σ(x/y)², with x/y = 1, 2/3, 1/2: (13/6) / (61/36) = 78/61.
+    # The line through (1, 1), (2, 3), (3, 6) starts below zero. Through the origin, Σ ln²(s·x/y) is least at the
+    # geometric mean of y/x: (1 · 3/2 · 2) ** (1/3).
     found = fit_team(swept({1: 1, 2: 3, 3: 6}))
     assert found.start_s == 0
-    assert found.trip_s == pytest.approx(78 / 61)
+    assert found.trip_s == pytest.approx(3 ** (1 / 3))
 
 
 def test_times_that_fall_become_a_constant() -> None:
-    # Σ(a/y - 1)² is least at a = Σ(1/y) / Σ(1/y)², with y = 4, 2, 1: 1.75 / 1.3125 = 4/3.
+    # Σ ln²(a/y) is least at the geometric mean of y: (4 · 2 · 1) ** (1/3) = 2.
     found = fit_team(swept({1: 4, 2: 2, 3: 1}))
-    assert found.start_s == pytest.approx(4 / 3)
+    assert found.start_s == pytest.approx(2)
     assert found.trip_s == LEAST_S_PER_UNIT
 
 

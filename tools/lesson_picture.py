@@ -23,7 +23,7 @@ from jupyterlab import Lab, headless_browser, jupyter_server, wait_for  # noqa: 
 LESSON = ROOT / "notebooks" / "02_matrix_multiplication.ipynb"
 PICTURE = ROOT / "docs" / "lesson.png"
 PREDICTION, VERDICT = "predict-tens", "at-thousand"  # ids of cells
-STEPS = 30  # of the slider of the prediction, from its left end
+STEPS = 32  # of the slider of the prediction, from its left end
 SIZE = {"width": 1000, "height": 1400}
 COLOURS = 64
 

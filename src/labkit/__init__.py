@@ -14,7 +14,7 @@ _MODULES = {
     "measurement": ("Measurement", "Point", "Sweep", "Task"),
     "plotting": ("show",),
     "roofline": ("Roof", "matmul_work"),
-    "sand": ("Team", "fit_team", "overtakes_at"),
+    "sand": ("Team", "fit_team", "largest_miss", "overtakes_at"),
     "timing": ("compare", "measure", "sustain", "sweep"),
     "prediction": ("extrapolate",),
     "units": (

@@ -84,7 +84,7 @@ def read_solutions(path: Path) -> dict[str, str]:
             raise RecordError(
                 given, "each cell must name its exercise, once", "Begin it with # %% name_of_the_exercise."
             )
-        solutions[name] = cell.source
+        solutions[name] = cell.source.strip("\n")
     return solutions
 
 

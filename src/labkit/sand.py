@@ -8,13 +8,15 @@ any device: fit_team reads them from a measured sweep.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from labkit.errors import InputError, check_positive
 from labkit.measurement import Sweep
 
 LEAST_S_PER_UNIT = 1e-18
+DECADES = 20  # of e: how far the search for the start-up time goes beyond the values
 
 
 @dataclass(frozen=True)
@@ -75,29 +77,55 @@ def overtakes_at(incumbent: Team, challenger: Team) -> float | None:
 def fit_team(sweep: Sweep, name: str = "") -> Team:
     """Return the team whose start-up time and throughput fit a sweep best: time = start + value / throughput.
 
-    The line minimises the relative error, so that every decade of the values counts alike. Raises InputError for fewer
-    than three values.
+    The line minimises the error in logarithms, so that every decade of the values counts alike, and twice too much as
+    heavily as half. Raises InputError for fewer than three values.
     """
     values, times_s = sweep.values, sweep.medians_s
     if len(values) < 3:
         raise InputError(f"{len(values)} points", "fitting start-up time and throughput needs at least three values")
-    start_s, seconds_per_unit = _fit_line_in_relative_error(values, times_s)
+    start_s, seconds_per_unit = _fit_line_in_logarithms(values, times_s)
     return Team(name or sweep.legend, workers=1, carry=1.0, trip_s=seconds_per_unit, start_s=start_s)
 
 
-def _fit_line_in_relative_error(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """Return (intercept, slope) ≥ 0 of the line that minimises the squared relative error: weights 1/y²."""
-    weights = [1 / y**2 for y in ys]
-    total = sum(weights)
-    x_mean = sum(w * x for w, x in zip(weights, xs, strict=True)) / total
-    y_mean = sum(w * y for w, y in zip(weights, ys, strict=True)) / total
-    covariance = sum(w * (x - x_mean) * (y - y_mean) for w, x, y in zip(weights, xs, ys, strict=True))
-    variance = sum(w * (x - x_mean) ** 2 for w, x in zip(weights, xs, strict=True))
-    slope = covariance / variance
-    intercept = y_mean - slope * x_mean
-    if intercept < 0:  # no negative start-up time: the best line through the origin
-        ratios = [x / y for x, y in zip(xs, ys, strict=True)]
-        return 0.0, sum(ratios) / sum(ratio**2 for ratio in ratios)
-    if slope <= 0:  # the size does not matter: the best constant, and the least rate that a team can have
-        return y_mean, LEAST_S_PER_UNIT
-    return intercept, slope
+def largest_miss(team: Team, sweep: Sweep) -> float:
+    """Return the largest factor between a measured time of the sweep and the time that the team would take."""
+    predicted_s = [team.start_s + value / team.throughput for value in sweep.values]
+    ratios = [time_s / other_s for time_s, other_s in zip(sweep.medians_s, predicted_s, strict=True)]
+    return max(max(ratio, 1 / ratio) for ratio in ratios)
+
+
+def _fit_line_in_logarithms(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """Return (intercept, slope) ≥ 0 of the line that minimises Σ ln²(line / y): twice as much counts as half as much.
+
+    For a given ratio r = intercept / slope the line is slope · (r + x), and the best ln(slope) is the mean of
+    ln(y / (r + x)); what is left is their variance. So only r is searched, from "no start-up time" to "nothing else".
+    """
+
+    def logs(r: float) -> list[float]:
+        return [math.log(y / (r + x)) for x, y in zip(xs, ys, strict=True)]
+
+    def error(log_r: float) -> float:
+        return statistics.pvariance(logs(math.exp(log_r)))
+
+    low, high = math.log(xs[0]) - DECADES, math.log(xs[-1]) + DECADES
+    steps = [low + (high - low) * i / 200 for i in range(201)]
+    nearest = min(range(1, 200), key=lambda i: error(steps[i]))
+    r = math.exp(_minimum(error, steps[nearest - 1], steps[nearest + 1]))
+    least = statistics.pvariance(logs(r))
+    if statistics.pvariance(logs(0)) <= least:
+        return 0.0, math.exp(statistics.fmean(logs(0)))
+    if statistics.pvariance([math.log(y) for y in ys]) <= least:
+        return statistics.geometric_mean(ys), LEAST_S_PER_UNIT
+    slope = math.exp(statistics.fmean(logs(r)))
+    return r * slope, slope
+
+
+def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function with one valley between low and high is least, by ternary search."""
+    for _ in range(100):
+        third = (high - low) / 3
+        if function(low + third) < function(high - third):
+            high -= third
+        else:
+            low += third
+    return (low + high) / 2

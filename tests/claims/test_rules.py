@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -83,6 +84,18 @@ def test_small_data_shows_the_advantage() -> None:
     assert "ahead from the smallest size" in verdict.sentence
 
 
+def test_small_data_where_the_ranges_overlap() -> None:
+    """A lead within the spread upholds nothing, least of all where the GPU is ahead from the first size on."""
+    verdict = decide("small-data", cpu=swept(CPU, spread=0.3), gpu=swept({10: 0.9e-6, 1000: 1e-5}, spread=0.3))
+    assert verdict.outcome == DEPENDS
+    assert "about equally fast" in verdict.flips_at
+
+
+def test_a_sentence_names_the_gpu_that_its_numbers_belong_to() -> None:
+    t4 = dataclasses.replace(took(5.0, source="predicted"), device_name="T4")
+    assert "on the T4" in decide("serial-cpu-wins", cpu=took(1.0), gpu=t4, steps=1).sentence
+
+
 def test_small_data_where_the_gpu_never_leads() -> None:
     verdict = decide("small-data", cpu=swept(CPU), gpu=swept({10: 1e-3, 1000: 1e-3}))
     assert verdict.outcome == DEPENDS
@@ -119,7 +132,7 @@ def test_capacity(cpu_bytes: float, outcome: str) -> None:
     verdict = decide("cpu-more-memory", cpu_bytes=cpu_bytes, gpu_bytes=gpus, source="predicted")
     assert (verdict.outcome, verdict.headline) == (outcome, f"predicted: {outcome}")
     if outcome == DEPENDS:
-        assert verdict.flips_at == "It flips between T4 (16 GiB) and A100 (80 GiB)."
+        assert verdict.flips_at == "The answer changes between T4 (16 GiB) and A100 (80 GiB)."
 
 
 def test_capacity_without_any_gpu() -> None:
@@ -132,7 +145,7 @@ def test_capacity_without_any_gpu() -> None:
 @pytest.mark.parametrize(
     ("cpu_s", "gpu_s", "transfer_s", "outcome", "passes"),
     [
-        (1.0, 0.1, 0.45, REFUTED, 0.5),  # 0.45 s to carry, 0.9 s saved by the first pass
+        (1.0, 0.1, 0.45, REFUTED, 1),  # 0.45 s to carry, 0.9 s saved by the first pass
         (1.0, 0.1, 9.0, DEPENDS, 10.0),
         (1.0, 1.5, 0.1, UPHELD, None),  # nothing is saved at all
     ],
@@ -170,7 +183,7 @@ def test_lanes(cores: int, gpu_lanes: int | None, outcome: str) -> None:
 def test_lanes_tell_what_one_core_gained() -> None:
     measured = {"one_lane": took(1.2), "all_lanes": took(0.1)}
     verdict = decide("few-strong-cores", cpu_cores=2, lanes_per_core=16, gpu_lanes=2560, **measured)
-    assert "run 12× as fast as a chain" in verdict.sentence
+    assert "run 12× (12× to 12×, measured) as fast as a chain" in verdict.sentence
 
 
 @pytest.mark.parametrize(
@@ -179,6 +192,7 @@ def test_lanes_tell_what_one_core_gained() -> None:
         ({1: 1.0, 2: 0.5, 4: 0.25}, UPHELD),
         ({1: 1.0, 2: 0.6, 4: 0.4}, DEPENDS),  # 20 % serial: 1/p = (1 + 0.2)/0.2 = 6 threads
         ({1: 1.0, 2: 1.2, 4: 1.5}, REFUTED),
+        ({1: 1.0, 2: 1.0, 4: 1.0}, REFUTED),
         ({1: 1.0}, NOT_TESTABLE),
     ],
 )
@@ -305,7 +319,7 @@ def test_a_number_that_was_not_measured_never_gives_more_than_its_source(claim_i
 
 def test_every_claim_has_a_lesson_and_a_sentence() -> None:
     ids = [claim.id for claim in all_claims()]
-    assert len(ids) == len(set(ids)) == 14
+    assert len(ids) == len(set(ids)) == 19
     for claim in all_claims():
         assert claim.lessons
         assert claim.statement.endswith(".")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from labkit import devices, hardware
 from labkit.errors import InputError, LabkitError
 from labkit.lesson import LESSONS, Lesson, find_lesson, start
+from labkit.lesson.gpu_numbers import most_shared_bytes
 from labkit.measurement import Measurement, Point, Sweep, Task
 from labkit.prediction import predict_measurement
+from labkit.simt import Trace, cuda, predict, trace
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +51,7 @@ def test_start_says_in_one_line_where_the_numbers_come_from(capsys) -> None:
     assert shown.startswith("Lesson 01 on ")
     assert "profile quick" in shown
     if not any(device.is_gpu for device in devices.find()):
-        assert "predicted for the T4" in shown
+        assert "predicted for a T4" in shown
 
 
 def test_an_unknown_lesson_is_refused() -> None:
@@ -130,7 +134,7 @@ def test_a_dtype_that_a_device_lacks_is_named_and_left_out(lesson, capsys) -> No
     work = {"label": "matmul", "flop": 2e9, "bytes_moved": 12e6}
     found = without_gpu(lesson).measure_dtypes(lambda dtype, device: None, ["float32", "bfloat16"], on="gpu", **work)
     assert list(found) == ["float32"]
-    assert "bfloat16 cannot be measured on this GPU" in capsys.readouterr().out
+    assert "bfloat16: no number for the GPU" in capsys.readouterr().out
 
 
 # --- the steps of a trial ----------------------------------------------------------------------------------------
@@ -198,6 +202,22 @@ def test_a_prediction_committed_later_appears_in_the_verdict(lesson) -> None:
     question.pick("the CPU").commit()
     assert len(updates) == 1
     assert "You predicted: the CPU." in updates[0]
+
+
+def test_a_prediction_changed_after_the_verdict_keeps_the_first(lesson, results) -> None:
+    question = lesson.predict("serial-cpu-wins", "Who wins?", ["the CPU", "the GPU"])
+    question.pick("the GPU").commit()
+    view = lesson.verdict("serial-cpu-wins", cpu=took(1.0), gpu=took(5.0, device="cuda:0"), steps=10)
+    assert "Before" not in view._repr_html_()
+    question.pick("the CPU").commit()
+    assert on_file(results)["predictions"]["serial-cpu-wins"]["first"] == "the GPU"
+    assert "Before the verdict was there, you had predicted the GPU." in view._repr_html_()
+
+
+def test_a_verdict_on_noisy_numbers_says_so(lesson) -> None:
+    noisy = Measurement(task=Task(label="chain"), times_s=[1.0, 1.5, 2.0, 2.5, 3.0])  # quartiles 1.5 and 2.5 around 2
+    view = lesson.verdict("serial-cpu-wins", cpu=noisy, gpu=took(50.0, device="cuda:0"), steps=10)
+    assert "NOISY: the samples of “chain” spread over 50% of their median." in view._repr_html_()
 
 
 def test_a_figure_stands_in_the_folded_part(lesson) -> None:
@@ -302,3 +322,119 @@ def test_predictions_of_a_model_reach_the_record_as_such(lesson) -> None:
     (entry,) = lesson.results.measurements.values()
     assert Measurement.from_dict(entry) == predicted
     assert dataclasses.replace(predicted, source="recorded").source == "recorded"
+
+
+# --- counts and kernels --------------------------------------------------------------------------------------------
+
+
+@cuda.jit
+def scale(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = np.float32(2) * x[i]
+
+
+@pytest.fixture
+def traced() -> Trace:
+    x = np.ones(4096, np.float32)
+    return trace(scale, 16, 256, x, np.zeros_like(x))
+
+
+def make_scale(device: str):
+    x, out = cuda.to_device(np.ones(4096, np.float32)), cuda.to_device(np.zeros(4096, np.float32))
+    return lambda: scale[16, 256](x, out)
+
+
+def test_a_guess_is_recorded_and_shown_beside_the_count(lesson, results) -> None:
+    view = lesson.reveal("sectors", "<b>8 sectors</b>", number=8)
+    assert "You made no prediction." in view._repr_html_()
+    lesson.guess("sectors", "How many sectors?", lo=1, hi=32, log=False).pick(4).commit()
+    assert on_file(results)["predictions"]["sectors"]["value"] == 4
+    shown = view._repr_html_()
+    assert "<b>8 sectors</b>" in shown and "You predicted 4; that is 2 times too low." in shown
+    assert shown.startswith("<details") and "open>" not in shown
+
+
+def test_a_guess_by_words_is_repeated(lesson) -> None:
+    lesson.guess("why", "Why?", ["because", "by chance"]).pick("by chance").commit()
+    assert "You predicted: by chance." in lesson.reveal("why", "because")._repr_html_()
+
+
+def test_a_guess_shown_before_it_is_made_is_drawn_anew(lesson) -> None:
+    view = lesson.reveal("sectors", "8", number=8)
+    drawn = []
+    view.refresh = lambda: drawn.append(view._repr_html_())
+    lesson.guess("sectors", "How many sectors?", lo=1, hi=32, log=False).pick(8).commit()
+    assert len(drawn) == 1 and "within a factor of 1.2" in drawn[0]
+
+
+def test_a_claim_is_no_guess(lesson) -> None:
+    with pytest.raises(InputError, match=r"small-data.*Use predict"):
+        lesson.guess("small-data", "From which size on?", lo=1, hi=10)
+
+
+def test_a_kernel_without_a_gpu_is_predicted_from_its_trace(lesson, traced) -> None:
+    lesson.gpu = None
+    found = lesson.kernel_time(traced, make_scale, label="scale", dtype="float32", bytes_moved=32_768)
+    expected = predict(traced, lesson.reference)
+    assert (found.source, found.device_name) == ("predicted", "T4")
+    assert found.median_s == expected.seconds
+    assert found.quartiles_s == (expected.low_s, expected.high_s)
+    assert found.task == Task(label="scale", dtype="float32", flop=4096, bytes_moved=32_768)
+    assert len(lesson.results.measurements) == 1
+
+
+def test_a_kernel_on_a_gpu_is_measured(lesson, traced) -> None:
+    lesson.gpu = lesson.cpu
+    found = lesson.kernel_time(traced, make_scale, label="scale", dtype="float32")
+    assert (found.source, found.task.flop) == ("measured", 4096)
+
+
+@pytest.mark.parametrize(
+    ("kind", "numba_works", "measured"),
+    [("cuda", True, True), ("cuda", False, False), ("mps", False, False), ("mps", True, False)],
+)
+def test_a_simulated_launch_is_never_timed_as_if_it_ran_on_a_gpu(
+    lesson, traced, monkeypatch, kind: str, numba_works: bool, measured: bool
+) -> None:
+    gpu = devices.Device(kind, 0, "a GPU")
+    monkeypatch.setattr(lesson, "gpu", gpu)
+    monkeypatch.setattr("labkit.lesson.lesson.cuda", types.SimpleNamespace(is_available=lambda: numba_works))
+    assert (lesson.kernel_gpu is gpu) == measured
+    if not measured:
+        assert lesson.kernel_time(traced, make_scale, label="scale").source == "predicted"
+        sweep = lesson.kernel_sweep(lambda n, device: None, [1, 2], label="x", bytes_moved=lambda n: n)
+        assert sweep.source == "predicted"
+
+
+def test_a_recorded_kernel_stands_in_for_one_that_cannot_be_measured(lesson, traced, monkeypatch) -> None:
+    kept = took(1e-3, source="recorded", provenance="T4, 2026-01-01")
+    asked = []
+    monkeypatch.setattr("labkit.lesson.gpu_numbers.find_recorded", lambda task: asked.append(task) or kept)
+    lesson.gpu = None
+    assert lesson.kernel_time(traced, make_scale, label="scale", dtype="float32") is kept
+    assert asked == [Task(label="scale", dtype="float32", flop=4096)]
+
+
+def test_measurements_in_pairs_of_evidence_are_kept(lesson, results) -> None:
+    pair = took(2.0), dataclasses.replace(took(1.0), task=Task(label="tiled"))
+    lesson.verdict("global-is-better", pairs={"product": pair})
+    assert len(on_file(results)["measurements"]) == 2
+
+
+def test_a_library_is_profiled_on_a_gpu_alone(lesson) -> None:
+    lesson.gpu = None
+    assert lesson.library_shared_bytes({"add": lambda: pytest.fail("nothing is to run")}) is None
+
+
+def test_shared_memory_is_the_most_of_all_kernels_in_a_profile() -> None:
+    events = [
+        {"cat": "kernel", "args": {"shared memory": 1024}},
+        {"cat": "kernel", "args": {"shared memory": 49_152}},
+        {"cat": "kernel", "args": {}},
+        {"cat": "gpu_memcpy", "args": {"shared memory": 99_999}},
+        {"ph": "M"},
+    ]
+    assert most_shared_bytes({"traceEvents": events}) == 49_152
+    assert most_shared_bytes({"traceEvents": events[3:]}) == 0
+    assert most_shared_bytes({}) == 0

@@ -15,6 +15,7 @@ import numpy as np
 from labkit.simt import cuda
 
 N = 32
+TWO_N = 2 * N  # a sum or product inside a kernel is no constant to Numba
 ALL = 0xFFFFFFFF
 
 
@@ -193,7 +194,7 @@ def shuffle_instead_of_memory(x, y):
 
 @misses("race", "warp", 1, N, numbers(N), zeros(N))
 def interleaved_cells(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[2 * t] = x[t]
     s[2 * t + 1] = -x[t]
@@ -205,7 +206,7 @@ def interleaved_cells(x, y):
 
 @has("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def other_warp_without_a_barrier(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     y[t] = s[(t + N) % (2 * N)]  # <-- read after write
@@ -213,7 +214,7 @@ def other_warp_without_a_barrier(x, y):
 
 @has("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def syncwarp_does_not_order_two_warps(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     cuda.syncwarp()
@@ -222,7 +223,7 @@ def syncwarp_does_not_order_two_warps(x, y):
 
 @has("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def overwritten_while_the_other_warp_reads(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     cuda.syncthreads()
@@ -245,7 +246,7 @@ def global_memory_of_the_other_warp(y, z):
 
 @has("race", "block", 1, 2 * N, numbers(2 * N), zeros(1))
 def block_reduction_with_one_barrier_missing(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     if t < N:
@@ -258,7 +259,7 @@ def block_reduction_with_one_barrier_missing(x, y):
 
 @misses("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def other_warp_with_a_barrier(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     cuda.syncthreads()
@@ -267,7 +268,7 @@ def other_warp_with_a_barrier(x, y):
 
 @misses("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def syncwarp_orders_lanes_of_one_warp(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     cuda.syncwarp()
@@ -276,7 +277,7 @@ def syncwarp_orders_lanes_of_one_warp(x, y):
 
 @misses("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def double_buffer_needs_one_barrier_a_round(x, y):
-    s = cuda.shared.array((2, 2 * N), np.int64)
+    s = cuda.shared.array((2, TWO_N), np.int64)
     t = cuda.threadIdx.x
     for i in range(4):
         s[i % 2, t] = x[t] * i
@@ -291,7 +292,7 @@ def two_warps_add_atomically(y):
 
 @misses("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def two_arrays_on_one_line(x, y):
-    s, r = cuda.shared.array(2 * N, np.int64), cuda.shared.array(2 * N, np.int64)
+    s, r = cuda.shared.array(TWO_N, np.int64), cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     cuda.syncthreads()
@@ -301,7 +302,7 @@ def two_arrays_on_one_line(x, y):
 
 @misses("race", "block", 1, 2 * N, numbers(2 * N), zeros(2 * N))
 def counting_barrier_is_a_barrier(x, y):
-    s = cuda.shared.array(2 * N, np.int64)
+    s = cuda.shared.array(TWO_N, np.int64)
     t = cuda.threadIdx.x
     s[t] = x[t]
     n = cuda.syncthreads_count(np.int32(t))

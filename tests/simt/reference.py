@@ -16,9 +16,9 @@ from numba import cuda as numba_cuda
 from numba import typeof, types
 from numba.core import ir
 from numba.np.numpy_support import as_dtype
+from numba_frontend import TypedFunction, for_numba, infer
 
 from . import scalar_ops
-from .numba_frontend import TypedFunction, for_numba, infer
 from .scalar_ops import cast
 
 WARP_SIZE = 32

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numba import cuda as numba_cuda
 from numba import types
-
-from .numba_frontend import maximum, minimum
+from numba_frontend import maximum, minimum
 
 
 def cast(value: Any, to: Any) -> Any:

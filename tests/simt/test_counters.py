@@ -242,9 +242,12 @@ def test_column_of_a_shared_array(pitch, degree):
     assert shared(counters) == shared(counters, "store") == (1, degree, degree - 1)
 
 
+PADDED = 32 * 33
+
+
 def test_padding_does_not_help_when_the_index_keeps_the_old_stride():
     def padded(y):
-        s = cuda.shared.array(32 * 33, np.float32)
+        s = cuda.shared.array(PADDED, np.float32)
         t = cuda.threadIdx.x
         s[t * 32] = t
         y[t] = s[t * 32]

@@ -223,8 +223,9 @@ class Lab:
         return where.locator(".jp-OutputArea").locator(FIGURE).evaluate_all(script)
 
     def cells_with_control(self) -> list[int]:
-        """Return the cells that show a slider or a drop-down list together with a figure."""
-        script = f"cells => cells.map(cell => !!(cell.querySelector({CONTROL!r}) && cell.querySelector({FIGURE!r})))"
+        """Return the cells that show a slider or a drop-down list, not a hidden one, together with a figure."""
+        visible = f"[...cell.querySelectorAll({CONTROL!r})].some(node => node.offsetParent)"
+        script = f"cells => cells.map(cell => {visible} && !!cell.querySelector({FIGURE!r}))"
         has_both = self.notebook.locator(".jp-Cell").evaluate_all(script)
         return [index for index, both in enumerate(has_both) if both]
 
@@ -232,7 +233,7 @@ class Lab:
 
     def move_control(self, index: int) -> str:
         """Move the first slider of a cell one step, or take another item of its first list; return what was moved."""
-        control = self.cell(index).locator(CONTROL).first
+        control = self.cell(index).locator(CONTROL).locator("visible=true").first
         control.scroll_into_view_if_needed()
         if control.evaluate("node => node.tagName") == "SELECT":
             chosen = control.evaluate("node => (node.selectedIndex + 1) % node.options.length")

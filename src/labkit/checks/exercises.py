@@ -6,12 +6,21 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from labkit.checks.results import NOT_ATTEMPTED, NOT_YET, RIGHT, CheckResult
 from labkit.errors import InputError, LabkitError, check_choice
 
 Answer = Callable[..., Any]
+
+
+class HasName(Protocol):
+    """Whatever a name is looked up among: exercises and puzzles."""
+
+    name: str
+
+
+Named = TypeVar("Named", bound=HasName)
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,8 @@ class Exercise:
         expected = self.reference(*copy.deepcopy(case))
         got = _outcome(answer, case)
         if got is Ellipsis or (got is None and expected is not None):
-            return CheckResult(self.name, NOT_ATTEMPTED, hint=self.task)
+            ended = " A function that only prints must end with return." if got is None else ""
+            return CheckResult(self.name, NOT_ATTEMPTED, hint=f"{self.task}{ended}")
         if not isinstance(got, Exception) and same(got, expected, self.tolerance):
             return None
         given = f"{self.name}({', '.join(_short(value) for value in case)})"
@@ -100,7 +110,7 @@ def same(got: Any, expected: Any, tolerance: float) -> bool:
     return type(got) is type(expected) and got == expected
 
 
-def find_exercise(exercises: Sequence[Exercise], name: str) -> Exercise:
+def find_exercise(exercises: Sequence[Named], name: str) -> Named:
     """Return the exercise of that name. Raises InputError that lists the known ones."""
     known = {exercise.name: exercise for exercise in exercises}
     if not known:

@@ -151,6 +151,10 @@ ATTAINABLE = Exercise(
             "FLOP/s = FLOP/byte · byte/s: multiply the bandwidth by the intensity.",
             lambda i, peak, bw: min(peak, bw / i),
         ),
+        (
+            "Bandwidth is bytes per second: times the intensity it becomes FLOP/s.",
+            lambda i, peak, bw: min(peak, bw),
+        ),
         ("That is the ridge point; the question is what is reached there.", lambda i, peak, bw: peak / bw),
     ],
     also_right=[_attainable_by_branch, lambda i, peak, bw: sorted([peak, i * bw])[0]],

@@ -44,4 +44,4 @@ class CheckResult:
         return ("for", self.given), ("expected", self.expected), ("got", self.got), ("hint", self.hint)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        return f'<pre style="white-space: pre-wrap; word-break: normal">{html.escape(repr(self))}</pre>'

@@ -1,6 +1,6 @@
 """The claims on trial, and the rules that decide them: pure functions of measurements and predictions."""
 
-from labkit.claims import machine, matmul, speed
+from labkit.claims import machine, matmul, shared_memory, speed
 from labkit.claims.verdicts import (
     DEPENDS,
     NOT_TESTABLE,
@@ -25,5 +25,6 @@ __all__ = [
     "find_claim",
     "machine",
     "matmul",
+    "shared_memory",
     "speed",
 ]

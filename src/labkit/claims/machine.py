@@ -18,6 +18,7 @@ def few_strong_cores(
     cpu_cores: int,
     lanes_per_core: int,
     gpu_lanes: int | None,
+    gpu_name: str = "GPU",
     one_lane: Measurement | None = None,
     all_lanes: Measurement | None = None,
     source: str = "predicted",
@@ -30,16 +31,17 @@ def few_strong_cores(
     for name, count in (("cpu_cores", cpu_cores), ("lanes_per_core", lanes_per_core)):
         check_positive(name, count)
     cpu_lanes = cpu_cores * lanes_per_core
-    sentence = f"This CPU has {cpu_cores} usable cores of {lanes_per_core} float32 lanes each, {cpu_lanes} lanes."
+    cores = f"{cpu_cores} usable core{'s' if cpu_cores > 1 else ''}"
+    sentence = f"This CPU has {cores} with {lanes_per_core} float32 lanes each, {cpu_lanes} lanes."
     if one_lane and all_lanes:
         gain = speedup(one_lane, all_lanes)
-        sentence += f" On one core, independent additions run {format_ratio(gain.ratio)} as fast as a chain of them."
+        sentence += f" On one core, independent additions run {gain} as fast as a chain of them."
     if gpu_lanes is None:
         need = "It needs a GPU, or one of the catalogue, to count against."
         return Verdict(outcome=NOT_TESTABLE, sentence=sentence, flips_at=need)
     check_positive("gpu_lanes", gpu_lanes)
     ratio = gpu_lanes / cpu_lanes
-    sentence += f" The GPU has {format_count(gpu_lanes)} lanes, {format_ratio(ratio)} as many."
+    sentence += f" The {gpu_name} has {format_count(gpu_lanes)} lanes, {format_ratio(ratio)} as many."
     if cpu_cores > FEW_CORES or gpu_lanes < MANY_LANES:
         flips = f"“Few” holds up to {FEW_CORES} cores and “thousands” from {format_count(MANY_LANES)} lanes on."
         return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, number=ratio, source=source)
@@ -56,12 +58,14 @@ def more_cores(*, threads: Sweep) -> Verdict:
         need = "It needs a machine with at least two usable CPUs."
         return Verdict(outcome=NOT_TESTABLE, sentence="Only one CPU is usable here.", flips_at=need)
     gain = speedup(threads.at(1), threads.at(most))
-    law = fit_amdahl(threads.values, threads.medians_s)
-    sentence = (
-        f"{most} threads are {format_ratio(gain.ratio)} as fast as one; {law.serial:.0%} of the work stays serial."
-    )
-    if gain.high < 1 or (gain.ratio <= 1 and not gain.clear):
+    sentence = f"{most} threads are {gain} as fast as one."
+    if gain.ratio <= 1:
+        sentence += (
+            " More threads made it slower, which Amdahl's law cannot describe: other programs may use the cores."
+        )
         return Verdict(outcome=REFUTED, sentence=sentence, number=gain.ratio, source=gain.source)
+    law = fit_amdahl(threads.values, threads.medians_s)
+    sentence += f" By Amdahl's law, {law.serial:.0%} of the work stays serial."
     if gain.ratio >= GOOD_EFFICIENCY * most:
         return Verdict(outcome=UPHELD, sentence=sentence, number=gain.ratio, source=gain.source)
     return Verdict(

@@ -5,7 +5,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from labkit.claims.verdicts import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD, Verdict, claim, needs_gpu, source_of
+from labkit.claims.verdicts import (
+    DEPENDS,
+    NOT_TESTABLE,
+    REFUTED,
+    UPHELD,
+    Verdict,
+    claim,
+    gpu_name,
+    needs_gpu,
+    source_of,
+)
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_positive
 from labkit.measurement import Measurement
@@ -53,7 +63,7 @@ def tens_to_hundreds(*, cpu_codes: Mapping[str, Measurement], gpu: Measurement |
     best = min(ratios, key=lambda name: ratios[name].ratio)
     worst = max(ratios, key=lambda name: ratios[name].ratio)
     listed = ", ".join(f"{format_ratio(lead.ratio)} against {name}" for name, lead in ratios.items())
-    sentence, source = f"The GPU's lead: {listed}.", source_of(gpu, *cpu_codes.values())
+    sentence, source = f"The lead of the {gpu_name(gpu)}: {listed}.", source_of(gpu, *cpu_codes.values())
     held = [name for name, lead in ratios.items() if TENS <= lead.ratio <= HUNDREDS]
     if len(held) == len(ratios):
         return Verdict(outcome=UPHELD, sentence=sentence, number=ratios[best].ratio, source=source)
@@ -71,7 +81,9 @@ def float_expert(*, cpu: Mapping[str, Measurement], gpu: Mapping[str, Measuremen
         return needs_gpu("The dtypes were measured on the CPU alone.")
     leads = {dtype: speedup(cpu[dtype], gpu[dtype]) for dtype in shared}
     sentence = (
-        "The GPU's lead: " + ", ".join(f"{dtype} {format_ratio(lead.ratio)}" for dtype, lead in leads.items()) + "."
+        f"The lead of the {gpu_name(gpu[shared[0]])}: "
+        + ", ".join(f"{dtype} {format_ratio(lead.ratio)}" for dtype, lead in leads.items())
+        + "."
     )
     least = min(leads, key=lambda dtype: leads[dtype].ratio)
     strong = [dtype for dtype, lead in leads.items() if lead.ratio >= EXPERT_LEAD]
@@ -96,10 +108,11 @@ def heat(*, times_s: Sequence[float], source: str = "measured") -> Verdict:
         return Verdict(outcome=NOT_TESTABLE, sentence=sentence, flips_at=need)
     first, last = times_s[:tenth], times_s[-tenth:]
     loss = 1 - statistics.median(first) / statistics.median(last)
-    sentence = f"Over {format_s(total_s)} the speed changed by {-loss:+.1%} from the first tenth to the last."
+    sentence = f"Over {format_s(total_s)} the CPU's speed changed by {-loss:+.1%} from the first tenth to the last."
     if loss <= HEAT_LOSS:
         return Verdict(outcome=REFUTED, sentence=sentence, number=loss, source=source)
     if statistics.quantiles(last, n=4)[0] <= statistics.quantiles(first, n=4)[2]:
         flips = "The two spreads overlap, so other programs may be the cause: repeat it on an idle machine."
         return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, number=loss, source=source)
+    sentence += " Heat may be the cause, or another program: repeat it on an idle machine. No GPU was run."
     return Verdict(outcome=UPHELD, sentence=sentence, number=loss, source=source)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-from labkit.claims.verdicts import DEPENDS, REFUTED, UPHELD, Verdict, claim, needs_gpu, source_of
+from labkit.claims.verdicts import DEPENDS, REFUTED, UPHELD, Verdict, claim, gpu_name, needs_gpu, source_of
 from labkit.comparison import Crossover, Speedup, crossover, speedup
 from labkit.errors import check_positive
 from labkit.measurement import Measurement, Sweep
@@ -22,10 +23,10 @@ def serial_cpu_wins(*, cpu: Measurement, gpu: Measurement | None, steps: int) ->
             f"One step takes {format_s(cpu.median_s / steps)} on the CPU; there is no GPU to compare with."
         )
     lead = speedup(gpu, cpu)
-    sentence = (
-        f"One step takes {format_s(cpu.median_s / steps)} on the CPU and {format_s(gpu.median_s / steps)} on the GPU."
-    )
-    return _by_lead(lead, sentence, "Their spreads overlap: repeat the run with a larger time budget.")
+    times = [format_s(m.median_s / steps) for m in (cpu, gpu)]
+    sentence = f"One step takes {times[0]} on the CPU and {times[1]} on the {gpu_name(gpu)}."
+    overlap = "Their ranges overlap, so neither is clearly faster. A predicted range stays as wide as its model."
+    return _by_lead(lead, sentence, overlap)
 
 
 @claim("parallel-gpu-wins", "For the same operation on much data the GPU is faster.", "01")
@@ -37,7 +38,8 @@ def parallel_gpu_wins(*, cpu: Sweep, gpu: Sweep | None) -> Verdict:
     lead = speedup(cpu.at(largest), gpu.at(largest))
     point = f"{cpu.parameter} = {format_count(largest)}"
     sentence = (
-        f"At {point} the GPU is {format_ratio(lead.ratio)} as fast as the CPU. {_crossing(cpu, crossover(cpu, gpu))}"
+        f"At {point} the {gpu_name(gpu)} is {format_ratio(lead.ratio)} as fast as the CPU. "
+        f"{_crossing(cpu, crossover(cpu, gpu))}"
     )
     return _by_lead(lead, sentence, f"At {point} the spreads overlap; a larger size decides.")
 
@@ -50,10 +52,15 @@ def small_data(*, cpu: Sweep, gpu: Sweep | None) -> Verdict:
     smallest = min(set(cpu.values) & set(gpu.values))
     lead, crossing = speedup(cpu.at(smallest), gpu.at(smallest)), crossover(cpu, gpu)
     point = f"{cpu.parameter} = {format_count(smallest)}"
-    sentence = f"At {point} the GPU is {format_ratio(lead.ratio)} as fast as the CPU. {_crossing(cpu, crossing)}"
+    sentence = (
+        f"At {point} the {gpu_name(gpu)} is {format_ratio(lead.ratio)} as fast as the CPU. {_crossing(cpu, crossing)}"
+    )
     if crossing.never:
         flips = f"No size up to {format_count(cpu.values[-1])} shows one: it is not smallness that hides it."
         return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, source=lead.source)
+    if lead.low <= 1 <= lead.high:
+        flips = f"At {point} their ranges overlap: there the two are about equally fast."
+        return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, number=crossing.value, source=lead.source)
     outcome = REFUTED if lead.low > 1 else UPHELD
     return Verdict(outcome=outcome, sentence=sentence, number=crossing.value, source=lead.source)
 
@@ -77,12 +84,12 @@ def high_bandwidth(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
         return needs_gpu("Only the CPU's memory was measured.")
     lead = speedup(cpu, gpu)
     rates = [format_bytes_per_s(m.task.bytes_moved / m.median_s) for m in (cpu, gpu)]
-    sentence = f"The CPU moves {rates[0]}, the GPU {rates[1]}: {format_ratio(lead.ratio)} as much."
+    sentence = f"The CPU moves {rates[0]}, the {gpu_name(gpu)} {rates[1]}: {format_ratio(lead.ratio)} as much."
     return _by_threshold(lead, 2.0, sentence, "The advantage is less than twofold.")
 
 
 @claim("cpu-more-memory", "A CPU usually has more memory than a GPU.", "01")
-def cpu_moreformat_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
+def cpu_more_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
     """Decide by the capacities of this machine and of every GPU it is compared with."""
     check_positive("cpu_bytes", cpu_bytes)
     if not gpu_bytes:
@@ -92,7 +99,9 @@ def cpu_moreformat_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], s
     sentence = f"This machine has {format_memory(cpu_bytes)}; {len(smaller)} of {len(gpu_bytes)} GPUs have less."
     if smaller and larger:
         (size, name), (next_size, next_name) = smaller[-1], larger[0]
-        flips = f"It flips between {name} ({format_memory(size)}) and {next_name} ({format_memory(next_size)})."
+        flips = (
+            f"The answer changes between {name} ({format_memory(size)}) and {next_name} ({format_memory(next_size)})."
+        )
         return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, source=source)
     return Verdict(outcome=UPHELD if smaller else REFUTED, sentence=sentence, source=source)
 
@@ -108,7 +117,7 @@ def feeding_costs(
     carry_s = check_positive("arrays", arrays) * transfer.median_s
     saved_s = cpu.median_s - gpu.median_s
     times = (
-        f"A pass takes {format_s(cpu.median_s)} on the CPU and {format_s(gpu.median_s)} on the GPU; "
+        f"A pass takes {format_s(cpu.median_s)} on the CPU and {format_s(gpu.median_s)} on the {gpu_name(gpu)}; "
         f"carrying the data there takes {format_s(carry_s)}"
     )
     if saved_s <= 0:
@@ -116,13 +125,13 @@ def feeding_costs(
     passes = carry_s / saved_s
     if passes < 1:
         sentence = f"{times}: the first pass already pays for the transfer."
-        return Verdict(outcome=REFUTED, sentence=sentence, number=passes, source=source)
-    flips = f"It flips once the same data is used about {format_count(passes)} times."
+        return Verdict(outcome=REFUTED, sentence=sentence, number=1, source=source)
+    flips = f"It pays once the same data is used about {format_count(math.ceil(passes))} times."
     return Verdict(outcome=DEPENDS, sentence=f"{times}.", flips_at=flips, number=passes, source=source)
 
 
 @claim("unified-memory", "CPU and GPU on one chip are the future, since nothing must be carried.", "01", "07")
-def unifiedformat_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
+def unified_memory(*, gpu: Measurement | None, transfer: Measurement | None, arrays: int = 1) -> Verdict:
     """Decide by the share of the time that a separate memory costs, and where it falls below one half."""
     if gpu is None or transfer is None:
         return needs_gpu("There is no GPU to carry data to.")
@@ -134,7 +143,7 @@ def unifiedformat_memory(*, gpu: Measurement | None, transfer: Measurement | Non
         return Verdict(outcome=REFUTED, sentence=sentence, number=share, source=source)
     if passes > MANY_PASSES:
         return Verdict(outcome=UPHELD, sentence=sentence, number=share, source=source)
-    flips = f"From about {format_count(passes)} passes on, the transfer is less than half of the time."
+    flips = f"From about {format_count(math.ceil(passes))} passes on, the transfer is less than half of the time."
     return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, number=share, source=source)
 
 
@@ -159,6 +168,6 @@ def _crossing(cpu: Sweep, crossing: Crossover) -> str:
         return "It overtakes at no size tried."
     if crossing.always:
         return "It is ahead from the smallest size on."
-    low = format_count(crossing.low) if crossing.low else "below the sizes tried"
-    high = format_count(crossing.high) if crossing.high else "above the sizes tried"
-    return f"It overtakes at about {cpu.parameter} = {format_count(crossing.value)} (between {low} and {high})."
+    low = format_count(round(crossing.low)) if crossing.low else "below the sizes tried"
+    high = format_count(round(crossing.high)) if crossing.high else "above the sizes tried"
+    return f"It overtakes at about {cpu.parameter} = {format_count(round(crossing.value))} (between {low} and {high})."

@@ -103,6 +103,12 @@ def needs_gpu(sentence: str) -> Verdict:
     return Verdict(outcome=NOT_TESTABLE, sentence=sentence, flips_at=need)
 
 
+def gpu_name(found: Measurement | Sweep) -> str:
+    """Return what a sentence calls the GPU that a number belongs to: "T4", or "GPU" where it has no name."""
+    measurement = found.measurements[0] if isinstance(found, Sweep) else found
+    return measurement.device_name or "GPU"
+
+
 def source_of(*numbers: Measurement | Sweep) -> str:
     """Return the weakest source among measurements and sweeps."""
     return weakest_source(*(m for n in numbers for m in (n.measurements if isinstance(n, Sweep) else (n,))))

@@ -35,6 +35,7 @@ LESSONS = {
             "time against size, dtypes, roofline",
             ("torch", "matmul"),
         ),
+        LessonEntry("04", "What is shared memory for?", 90, 90, "kernel times and the library's product"),
     )
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from labkit.devices import Device
@@ -10,6 +13,8 @@ from labkit.hardware import Gpu
 from labkit.measurement import Measurement, Sweep, Task
 from labkit.prediction import predict_measurement, predict_sweep
 from labkit.recordings import find_recorded, find_recorded_sweep
+from labkit.simt import Trace
+from labkit.simt import predict as predict_kernel
 from labkit.timing import measure, sweep
 
 ONLY_MEASURED = ("min_time_s", "cold", "calls_per_sample", "threads", "progress", "seed")
@@ -39,6 +44,61 @@ def _task(work: dict[str, Any], *value: float) -> Task:
     amounts = {name: work[name] for name in ("flop", "bytes_moved") if work.get(name)}
     amounts = {name: amount(*value) if callable(amount) else amount for name, amount in amounts.items()}
     return Task(label=work["label"], dtype=work.get("dtype"), **amounts)
+
+
+def kernel_measurement(
+    gpu: Device | None, reference: Gpu, traced: Trace, make: Callable[[str], Callable[[], Any]], **work: Any
+) -> Measurement:
+    """Return the time of a kernel: measured on the GPU of this machine, else recorded, else predicted from its trace.
+
+    On a GPU it is timed with CUDA events, like everything that measure() times there. work is label and, where known,
+    dtype and bytes_moved; the FLOP are those of the trace.
+    """
+    work["flop"] = traced.counters["flop"] or None
+    if gpu is not None:
+        return measure(make(gpu.torch_name), device=gpu, **work)
+    recorded = find_recorded(_task(work))
+    if recorded is not None:
+        return recorded
+    found = predict_kernel(traced, reference)
+    return Measurement(
+        task=_task(work),
+        times_s=(found.low_s, found.low_s, found.seconds, found.high_s, found.high_s),  # quartiles are the range's ends
+        source="predicted",
+        device="cuda",
+        device_name=reference.key,
+        machine="",
+        provenance=f"the bottleneck model of labkit.simt.predict, bound by {found.bottleneck}",
+    )
+
+
+def library_shared_bytes(operations: Mapping[str, Callable[[], Any]]) -> dict[str, int]:
+    """Return the bytes of shared memory that a block takes, the most over each operation's kernels, by a profile."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    found = {}
+    for name, operation in operations.items():
+        operation()  # compiles and chooses kernels
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as run:
+            operation()
+            torch.cuda.synchronize()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            run.export_chrome_trace(str(path))
+            found[name] = most_shared_bytes(json.loads(path.read_text(encoding="utf-8")))
+    return found
+
+
+def most_shared_bytes(chrome_trace: Mapping[str, Any]) -> int:
+    """Return the most shared memory in bytes that a block takes, over the kernels of a profile in Chrome's format.
+
+    >>> most_shared_bytes({"traceEvents": [{"cat": "kernel", "args": {"shared memory": 8192}}, {"cat": "cpu_op"}]})
+    8192
+    """
+    kernels = [event for event in chrome_trace.get("traceEvents", ()) if event.get("cat") == "kernel"]
+    return max((int(event.get("args", {}).get("shared memory", 0)) for event in kernels), default=0)
 
 
 def _without(work: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -3,9 +3,20 @@
 These hold numbers and say where they come from. They never time anything themselves, and need no torch.
 """
 
-from labkit.measurement.measured import SOURCES, Measurement
+from labkit.measurement.measured import NOISY_SPREAD, SOURCES, Measurement
 from labkit.measurement.record_format import FORMAT_VERSION, listed
 from labkit.measurement.sweep import MEASURED, OUT_OF_MEMORY, Point, Sweep
 from labkit.measurement.task import Task
 
-__all__ = ["FORMAT_VERSION", "MEASURED", "OUT_OF_MEMORY", "SOURCES", "Measurement", "Point", "Sweep", "Task", "listed"]
+__all__ = [
+    "FORMAT_VERSION",
+    "MEASURED",
+    "NOISY_SPREAD",
+    "OUT_OF_MEMORY",
+    "SOURCES",
+    "Measurement",
+    "Point",
+    "Sweep",
+    "Task",
+    "listed",
+]

@@ -15,12 +15,14 @@ POINTS = 60
 def plot_teams(
     *teams: Team,
     loads: tuple[float, float] = (10, 1_000_000),
+    seconds: tuple[float, float] | None = None,
     unit: str = "kg",
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
     """Draw each team's time in seconds against the load from loads[0] to loads[1], and mark the first overtaking.
 
+    seconds fixes the range of the time axis, so that the figures of a control can be compared.
     Raises InputError for no teams, or loads that do not rise.
 
     >>> worker, crowd = Team("worker", 1, 100, 60), Team("children", 10_000, 0.5, 60, start_s=600)
@@ -35,7 +37,7 @@ def plot_teams(
     steps = [low * (high / low) ** (i / (POINTS - 1)) for i in range(POINTS)]
     crossing = overtakes_at(teams[0], teams[1]) if len(teams) > 1 else None
     marks = [(f"overtakes at {format_count(round(crossing))} {unit}", crossing)] if crossing else []
-    return plot_lines(
+    ax = plot_lines(
         [(team.name, steps, [team.time_s(load) for load in steps]) for team in teams],
         x_label=f"load ({unit})",
         y_label="seconds until all is delivered",
@@ -47,3 +49,6 @@ def plot_teams(
         ax=ax,
         title=title,
     )
+    if seconds is not None:
+        ax.set_ylim(*seconds)
+    return ax

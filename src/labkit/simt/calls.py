@@ -49,7 +49,7 @@ class CallCompiler(IntrinsicCompiler):
             value = self.expression(place)
             index += [self.keep(item) for item in value.items or (value,)]
         for value in index:
-            if not is_integer(self.as_scalar(value, node).type):
+            if not is_integer(self.as_scalar(value, node).type) or value.type == BOOL:
                 self.source.refuse(
                     node, f"a {value.type.name} index", "Convert it with int(…).", "indices are integers"
                 )

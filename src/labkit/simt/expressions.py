@@ -222,8 +222,8 @@ class ExpressionCompiler(Emitter):
             self.source.refuse(node, given, "Convert with int(…) first, or use +, -, *, /.")
         if left.is_constant and right.is_constant and op in _PYTHON_OPERATORS and dtype == I64 and right.constant:
             value = _PYTHON_OPERATORS[op](int(left.constant), int(right.constant))
-            if type_of_number(value) == I64:
-                return self.number(value)
+            if type_of_number(value) == I64:  # worked out now, but no constant to Numba: TILE + 1 is no array's shape
+                return Expr(self.program.constant(np.int64(value)), I64)
         if op in _FLOP_OPERATORS:
             self.add_flop(dtype)
         a, b = self.cast(left, dtype).code, self.cast(right, dtype).code

@@ -26,7 +26,6 @@ from labkit.simt.types import (
     TupleType,
     as_dtype,
     is_integer,
-    unify,
 )
 
 _U32 = SCALARS["uint32"]
@@ -215,8 +214,8 @@ class IntrinsicCompiler(ExpressionCompiler):
         items = shape.items or (shape,)
         if not all(item.is_constant and is_integer(item.type) for item in items):
             advice = (
-                "Use a number or a global constant such as TILE = 16, or cuda.shared.array(0, dtype) and give the "
-                "bytes at launch: kernel[grid, block, stream, bytes]."
+                "Use a number or a global constant such as TILE = 16 (and PADDED = TILE + 1, outside the kernel), or "
+                "cuda.shared.array(0, dtype) and give the bytes at launch: kernel[grid, block, stream, bytes]."
             )
             problem = "a GPU lays out its memory when the kernel is compiled, so the shape must be known then"
             self.source.refuse(node, f"cuda.{path} with a shape that is not a constant", advice, problem)
@@ -244,8 +243,11 @@ class IntrinsicCompiler(ExpressionCompiler):
             self._inputs(node, path)
             self.emit(f"yield {site}, m, None, None")
             return Expr("", None)
-        (predicate,) = self._inputs(node, path, "predicate")
-        test = self.as_bool(self.scalar(predicate))
+        predicate = self.scalar(*self._inputs(node, path, "predicate"))
+        if not is_integer(predicate.type) or predicate.type == BOOL:
+            given = f"cuda.{path} of a {predicate.type.name}"
+            self.source.refuse(node, given, "Write np.int32(…) around it.", "the predicate is an integer")
+        test = self.as_bool(predicate)
         return self._temporary(f"yield {site}, m, {path.removeprefix('syncthreads_')!r}, {test.code}", I32)
 
     def _cuda_syncwarp(self, node: ast.Call) -> Expr:
@@ -329,7 +331,7 @@ class IntrinsicCompiler(ExpressionCompiler):
 
     def _cuda_selp(self, node: ast.Call) -> Expr:
         test, a, b = (self.keep(self.scalar(x)) for x in self._inputs(node, "selp", "test", "a", "b"))
-        dtype = unify(a.type, b.type)
-        return Expr(
-            f"ops.select({self.as_bool(test).code}, {self.cast(a, dtype).code}, {self.cast(b, dtype).code})", dtype
-        )
+        if a.type != b.type:
+            given = f"cuda.selp between {a.type.name} and {b.type.name}"
+            self.source.refuse(node, given, "Convert one of the two.", "both values must have one type")
+        return Expr(f"ops.select({self.as_bool(test).code}, {a.code}, {b.code})", a.type)
