@@ -165,6 +165,18 @@ def test_shape_may_be_a_closure_variable_or_a_local_name_for_a_literal():
     assert y[0] == 1
 
 
+def test_shape_may_be_an_expression_of_literals_which_python_works_out():
+    def kernel(y):
+        s = cuda.shared.array((2 * 3, 2**3 - 1), np.float32)
+        s[5, 6] = 1
+        y[0] = s[5, 6]
+
+    y = np.zeros(1)
+    reference.types_of(kernel, y)
+    cuda.jit(kernel)[1, 1](y)
+    assert y[0] == 1
+
+
 # ---- what Numba's compiler refuses: the cell would fail on a GPU -----------------------------------------------------
 
 REFUSED_BY_NUMBA = {
