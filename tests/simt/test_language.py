@@ -167,7 +167,7 @@ def test_shape_may_be_a_closure_variable_or_a_local_name_for_a_literal():
 
 def test_shape_may_be_an_expression_of_literals_which_python_works_out():
     def kernel(y):
-        s = cuda.shared.array((2 * 3, 2**3 - 1), np.float32)
+        s = cuda.shared.array((2 * 3, 8 - 1), np.float32)
         s[5, 6] = 1
         y[0] = s[5, 6]
 
