@@ -25,8 +25,10 @@ def trace_strided(stride, dtype=np.float32):
 
 
 def column(pitch, dtype=np.float32, width=32):
+    size = 40 * pitch
+
     def read(y):
-        cells = cuda.shared.array(40 * pitch, dtype)
+        cells = cuda.shared.array(size, dtype)
         i = cuda.threadIdx.x
         for k in range(pitch):
             cells[i * pitch + k] = k

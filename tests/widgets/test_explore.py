@@ -310,7 +310,7 @@ def test_displaying_shows_the_controls_once_and_a_folded_copy(monkeypatch):
     monkeypatch.setattr(explorer_module, "display", shown.append)
     explorer = explore(lambda n: "the figure", n=(0, 1))
     copies = []
-    explorer._copy = types.SimpleNamespace(show=lambda: copies.append(1))
+    explorer.saved_copy = types.SimpleNamespace(show=lambda: copies.append(1))
     explorer._ipython_display_()
     assert shown == [explorer.widget]
     assert copies == [1]
@@ -318,9 +318,9 @@ def test_displaying_shows_the_controls_once_and_a_folded_copy(monkeypatch):
 
 def test_the_saved_copy_is_folded_and_hidden_only_while_the_controls_live(browser):
     explorer = explore(lambda n: "the figure", n=(0, 1))
-    html = explorer._copy._content().html
-    assert html.startswith(f'<div class="{explorer._copy.hidden_class}"><details')
+    html = explorer.saved_copy._content().html
+    assert html.startswith(f'<div class="{explorer.saved_copy.hidden_class}"><details')
     assert "Figure without controls</summary>" in html
     assert "the figure" in html
     styles = [w.value for w in browser.parts(explorer, ipywidgets.HTML)]
-    assert any(f".{explorer._copy.hidden_class} {{ display: none; }}" in style for style in styles)
+    assert any(f".{explorer.saved_copy.hidden_class} {{ display: none; }}" in style for style in styles)
