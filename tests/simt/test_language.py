@@ -136,6 +136,7 @@ SHAPES = [
 ]
 
 
+# C07-01
 @pytest.mark.parametrize("kernel", SHAPES, ids=lambda kernel: kernel.__name__)
 def test_shape_must_be_a_compile_time_constant(kernel):
     """A name or a literal; even TILE + 1 is no constant to Numba, so that cell would fail on a GPU."""
@@ -483,6 +484,7 @@ def test_dynamic_shared_memory_that_is_too_small_is_out_of_bounds():
         cuda.jit(fill)[1, 16](np.zeros(16))
 
 
+# C07-08
 def test_toy_launches_warn_about_nothing():
     """Small grids and host arrays are what lessons use; Numba's performance warnings are not for them."""
     with warnings.catch_warnings():
