@@ -441,12 +441,14 @@ class Lens {
   }
 
   toggle(playing = !this.timer) {
-    clearInterval(this.timer);
+    clearTimeout(this.timer);
     this.timer = null;
-    if (playing && this.shown.indexOf(this.at) === this.shown.length - 1) this.move(-Infinity);
+    const atEnd = () => this.shown.indexOf(this.at) === this.shown.length - 1;
+    if (playing && atEnd()) this.move(-Infinity);
     if (playing) {
       const turn = () => {
-        if (!this.move(1)) this.toggle(false);
+        this.move(1);
+        if (atEnd()) this.toggle(false);
         else this.timer = setTimeout(turn, SPEEDS[this.speedBox.value]);
       };
       this.timer = setTimeout(turn, SPEEDS[this.speedBox.value]);
