@@ -140,7 +140,9 @@ def skeleton_with_pass(x, out):
 def test_skeletons_are_not_attempted(answer: Any) -> None:
     for given in (answer, cuda.jit(answer)) if callable(answer) else (answer,):
         result = BY_NAME["guarded_map"].check(given)
-        assert (result.status, result.hint) == (NOT_ATTEMPTED, BY_NAME["guarded_map"].task)
+        assert result.status == NOT_ATTEMPTED
+        assert result.hint.startswith(BY_NAME["guarded_map"].task)
+        assert result.hint.endswith("Budget: 1 load and 1 store per output, no hazard.")
 
 
 def too_many_parameters(x, y, out):
