@@ -8,7 +8,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = {
-    "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "speedup"),
+    "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "shared_values", "speedup"),
     "errors": ("LabkitError",),
     "lesson": ("start",),
     "measurement": ("Measurement", "Point", "Sweep", "Task"),

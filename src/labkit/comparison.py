@@ -184,6 +184,24 @@ def crossover(incumbent: Sweep, challenger: Sweep) -> Crossover:
     )
 
 
+def shared_values(*sweeps: Sweep) -> tuple[float, ...]:
+    """Return the values at which every sweep has a measurement, in rising order. Raises InputError if there is none.
+
+    >>> from labkit.measurement import Point, Task
+    >>> at = lambda *ns: [Point(value=n, measurement=Measurement(task=Task(label="a"), times_s=[1.0])) for n in ns]
+    >>> one, other = (Sweep(label="a", parameter="n", points=at(*ns)) for ns in ((1, 2, 3), (2, 3, 4)))
+    >>> shared_values(one, other)
+    (2, 3)
+    """
+    found = [set(_checked(Sweep, sweep).values) for sweep in sweeps]
+    shared = set.intersection(*found) if found else set()
+    if not shared:
+        given = " and ".join(f"{sweep.parameter}={sweep.values}" for sweep in sweeps) or "no sweeps"
+        advice = "Let both run to their end, over the same values."
+        raise InputError(given, "there is no value at which all were measured", advice)
+    return tuple(sorted(shared))
+
+
 def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     """Fit y = scale · x ** exponent by least squares in logarithms.
 

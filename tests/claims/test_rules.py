@@ -343,3 +343,51 @@ def test_outcomes_are_the_four() -> None:
     assert OUTCOMES == ("upheld", "refuted", "it depends", "not testable here")
     with pytest.raises(InputError, match="'maybe'"):
         Verdict(outcome="maybe", sentence="So it is.")
+
+
+# --- evidence that does not fit --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "evidence", "said"),
+    [
+        ("serial-cpu-wins", {"cpu": swept(CPU), "gpu": None, "steps": 1}, "the rule needs Measurement here"),
+        ("serial-cpu-wins", {"cpu": took(1.0), "gpu": "fast", "steps": 1}, "the rule needs Measurement or None here"),
+        ("parallel-gpu-wins", {"cpu": took(1.0), "gpu": None}, "the rule needs Sweep here"),
+        ("tens-to-hundreds", {"cpu_codes": [took(1.0)], "gpu": None}, "the rule needs Mapping here"),
+        ("float-expert", {"cpu": {"float32": 1.0}, "gpu": {}}, "cpu['float32']=1.0"),
+        ("cpu-more-memory", {"cpu_bytes": 1, "gpu_bytes": {"M2": None}, "source": "measured"}, "gpu_bytes['M2']=None"),
+        ("same-code", {"differences": {"GPU": None}, "tolerance": 1e-5}, "differences['GPU']=None"),
+        ("few-strong-cores", {"cpu_cores": 0.5, "lanes_per_core": 8, "gpu_lanes": 1}, "cpu_cores=0.5"),
+        ("heat", {"times_s": took(1.0)}, "times_s must be a list"),
+        ("high-bandwidth", {"cpu": took(1.0), "gpu": took(1.0)}, "Measure it with bytes_moved="),
+    ],
+)
+def test_evidence_of_another_kind_is_refused(claim_id: str, evidence: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        decide(claim_id, **evidence)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("claim_id", ["parallel-gpu-wins", "small-data"])
+def test_two_interrupted_sweeps_may_share_no_size(claim_id: str) -> None:
+    with pytest.raises(InputError, match="no value at which all were measured.* run to their end"):
+        decide(claim_id, cpu=swept({10: 1.0, 1000: 1.0}), gpu=swept({100: 1.0}))
+
+
+def test_a_result_that_is_no_number_refutes_that_the_same_code_runs() -> None:
+    verdict = decide("same-code", differences={"one": 1e-7, "other": float("nan")}, tolerance=1e-5)
+    assert (verdict.outcome, verdict.number) == (REFUTED, None)
+    assert "On other" in verdict.sentence
+
+
+def test_a_verdict_on_a_time_that_cannot_be_believed_says_so() -> None:
+    doubtful = dataclasses.replace(took(1e-9), implausible="9 PFLOP/s is above the stated peak of 8.1 TFLOP/s")
+    for claim_id, cpu in (
+        ("tens-to-hundreds", {"cpu_codes": {"loops": took(1.0)}}),
+        ("serial-cpu-wins", {"cpu": took(1.0), "steps": 1}),
+    ):
+        verdict = decide(claim_id, gpu=doubtful, **cpu)
+        assert verdict.sentence.endswith(
+            "Beware, the time of work is implausible: 9 PFLOP/s is above the stated peak of 8.1 TFLOP/s."
+        )

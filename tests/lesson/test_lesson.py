@@ -137,6 +137,11 @@ def test_a_dtype_that_a_device_lacks_is_named_and_left_out(lesson, capsys) -> No
     assert "bfloat16: no number for the GPU" in capsys.readouterr().out
 
 
+def test_an_apple_gpu_that_tells_no_memory_has_the_machines(lesson) -> None:
+    lesson.gpu = devices.Device("mps", 0, "Apple M2", memory_bytes=None)
+    assert lesson.gpu_memory() == {"Apple M2": devices.total_memory_bytes("cpu")}
+
+
 # --- the steps of a trial ----------------------------------------------------------------------------------------
 
 

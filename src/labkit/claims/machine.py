@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labkit.claims.verdicts import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD, Verdict, claim
 from labkit.comparison import Amdahl, fit_amdahl, speedup
-from labkit.errors import InputError, check_positive
+from labkit.errors import InputError, check_count
 from labkit.measurement import Measurement, Sweep
 from labkit.units import format_count, format_ratio
 
@@ -29,7 +29,7 @@ def few_strong_cores(
     source is that of the GPU's lanes: predicted when they come from the catalogue.
     """
     for name, count in (("cpu_cores", cpu_cores), ("lanes_per_core", lanes_per_core)):
-        check_positive(name, count)
+        check_count(name, count)
     cpu_lanes = cpu_cores * lanes_per_core
     cores = f"{cpu_cores} usable core{'s' if cpu_cores > 1 else ''}"
     sentence = f"This CPU has {cores} with {lanes_per_core} float32 lanes each, {cpu_lanes} lanes."
@@ -39,7 +39,7 @@ def few_strong_cores(
     if gpu_lanes is None:
         need = "It needs a GPU, or one of the catalogue, to count against."
         return Verdict(outcome=NOT_TESTABLE, sentence=sentence, flips_at=need)
-    check_positive("gpu_lanes", gpu_lanes)
+    check_count("gpu_lanes", gpu_lanes)
     ratio = gpu_lanes / cpu_lanes
     sentence += f" The {gpu_name} has {format_count(gpu_lanes)} lanes, {format_ratio(ratio)} as many."
     if cpu_cores > FEW_CORES or gpu_lanes < MANY_LANES:

@@ -18,7 +18,7 @@ from labkit.claims.verdicts import (
 )
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_positive
-from labkit.measurement import Measurement
+from labkit.measurement import Measurement, listed
 from labkit.units import format_count, format_ratio, format_s
 
 AT_ONCE = 2.0  # more than this many multiply-adds in the time of one dependent step is not one by one
@@ -99,8 +99,7 @@ def float_expert(*, cpu: Mapping[str, Measurement], gpu: Mapping[str, Measuremen
 @claim("heat", "Heat slows both.", "02")
 def heat(*, times_s: Sequence[float], source: str = "measured") -> Verdict:
     """Decide by the last tenth of a sustained run against its first tenth; times_s are all its calls in order."""
-    for time_s in times_s:
-        check_positive("times_s", time_s, unit="seconds")
+    times_s = [check_positive("times_s", time_s, unit="seconds") for time_s in listed("times_s", times_s)]
     tenth, total_s = len(times_s) // 10, sum(times_s)
     if total_s < SUSTAINED_S or tenth < 3:
         sentence = f"The run lasted {format_s(total_s)} with {len(times_s)} calls."

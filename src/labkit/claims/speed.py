@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 
 from labkit.claims.verdicts import DEPENDS, REFUTED, UPHELD, Verdict, claim, gpu_name, needs_gpu, source_of
-from labkit.comparison import Crossover, Speedup, crossover, speedup
-from labkit.errors import check_positive
+from labkit.comparison import Crossover, Speedup, crossover, shared_values, speedup
+from labkit.errors import InputError, check_kind, check_positive
 from labkit.measurement import Measurement, Sweep
 from labkit.units import format_bytes_per_s, format_count, format_memory, format_ratio, format_s
 
@@ -34,7 +35,7 @@ def parallel_gpu_wins(*, cpu: Sweep, gpu: Sweep | None) -> Verdict:
     """Decide by the largest size that both devices ran."""
     if gpu is None:
         return needs_gpu("The sweep ran on the CPU alone.")
-    largest = max(set(cpu.values) & set(gpu.values))
+    largest = shared_values(cpu, gpu)[-1]
     lead = speedup(cpu.at(largest), gpu.at(largest))
     point = f"{cpu.parameter} = {format_count(largest)}"
     sentence = (
@@ -49,7 +50,7 @@ def small_data(*, cpu: Sweep, gpu: Sweep | None) -> Verdict:
     """Decide by the smallest size, and name the size at which the GPU overtakes."""
     if gpu is None:
         return needs_gpu("The sweep ran on the CPU alone.")
-    smallest = min(set(cpu.values) & set(gpu.values))
+    smallest = shared_values(cpu, gpu)[0]
     lead, crossing = speedup(cpu.at(smallest), gpu.at(smallest)), crossover(cpu, gpu)
     point = f"{cpu.parameter} = {format_count(smallest)}"
     sentence = (
@@ -69,8 +70,14 @@ def small_data(*, cpu: Sweep, gpu: Sweep | None) -> Verdict:
 def same_code(*, differences: Mapping[str, float], tolerance: float) -> Verdict:
     """Decide by the largest relative difference from the CPU's result on each other device."""
     check_positive("tolerance", tolerance)
+    for device, difference in differences.items():
+        check_kind(f"differences[{device!r}]", difference, Real)
     if not differences:
         return needs_gpu("The function ran on the CPU; there is no second device to run the same code on.")
+    endless = [device for device, difference in differences.items() if not math.isfinite(difference)]
+    if endless:
+        sentence = f"On {endless[0]} some results are infinite or no numbers, and the CPU's are not."
+        return Verdict(outcome=REFUTED, sentence=sentence)
     worst = max(differences, key=lambda device: differences[device])
     sentence = f"The largest relative difference is {differences[worst]:.1e}, on {worst}; allowed are {tolerance:.0e}."
     outcome = UPHELD if differences[worst] <= tolerance else REFUTED
@@ -82,6 +89,9 @@ def high_bandwidth(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
     """Decide by bytes per second of the same copy: "much" means clearly more than twice."""
     if gpu is None:
         return needs_gpu("Only the CPU's memory was measured.")
+    for m in (cpu, gpu):
+        if not m.task.bytes_moved:
+            raise InputError(str(m.task), "the rule compares bytes per second", "Measure it with bytes_moved=….")
     lead = speedup(cpu, gpu)
     rates = [format_bytes_per_s(m.task.bytes_moved / m.median_s) for m in (cpu, gpu)]
     sentence = f"The CPU moves {rates[0]}, the {gpu_name(gpu)} {rates[1]}: {format_ratio(lead.ratio)} as much."
@@ -92,6 +102,8 @@ def high_bandwidth(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
 def cpu_more_memory(*, cpu_bytes: float, gpu_bytes: Mapping[str, float], source: str) -> Verdict:
     """Decide by the capacities of this machine and of every GPU it is compared with."""
     check_positive("cpu_bytes", cpu_bytes)
+    for name, size in gpu_bytes.items():
+        check_positive(f"gpu_bytes[{name!r}]", size, unit="bytes")
     if not gpu_bytes:
         return needs_gpu(f"This machine has {format_memory(cpu_bytes)}; there is no GPU to compare with.")
     smaller = sorted((size, name) for name, size in gpu_bytes.items() if size < cpu_bytes)

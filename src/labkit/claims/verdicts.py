@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from labkit.comparison import weakest_source
-from labkit.errors import InputError, check_choice, check_number, check_text
+from labkit.errors import InputError, check_choice, check_kind, check_number, check_text
 from labkit.measurement import SOURCES, Measurement, Sweep
 
 UPHELD, REFUTED, DEPENDS, NOT_TESTABLE = "upheld", "refuted", "it depends", "not testable here"
@@ -70,11 +71,36 @@ class Claim:
             wanted = ", ".join(inspect.signature(self.rule).parameters)
             given = f"evidence {', '.join(evidence) or 'nothing'} for {self.id!r}"
             raise InputError(given, f"the rule cannot use it ({problem})", f"It needs: {wanted}.") from problem
+        _check_kinds(self.rule, evidence)
         verdict = self.rule(**evidence)
-        return Verdict(**{**verdict.__dict__, "claim_id": self.id})
+        sentence = " ".join([verdict.sentence, *_caveats(evidence)])
+        return Verdict(**{**verdict.__dict__, "sentence": sentence, "claim_id": self.id})
 
 
 _CLAIMS: dict[str, Claim] = {}
+
+
+def _check_kinds(rule: Callable[..., Verdict], evidence: Mapping[str, Any]) -> None:
+    """Raise InputError where a rule's annotation asks for measurements, or a mapping, and the evidence is none."""
+    for name, hint in get_type_hints(rule).items():
+        options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        kinds = {get_origin(option) or option: get_args(option) for option in options}
+        if name not in evidence or not kinds.keys() & {Measurement, Sweep, Mapping}:
+            continue
+        value = evidence[name]
+        if not isinstance(value, tuple(kinds)):
+            wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
+            raise InputError(f"{name}={value!r:.80}", f"the rule needs {wanted} here")
+        if kinds.get(Mapping, ())[1:] == (Measurement,) and value is not None:
+            for key, inside in value.items():
+                check_kind(f"{name}[{key!r}]", inside, Measurement)
+
+
+def _caveats(evidence: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each piece of evidence whose time cannot be believed."""
+    pieces = [piece for it in evidence.values() for piece in (it.values() if isinstance(it, Mapping) else [it])]
+    doubtful = [piece for piece in pieces if isinstance(piece, Measurement) and piece.implausible]
+    return [f"Beware, the time of {it.task} is implausible: {it.implausible}." for it in doubtful]
 
 
 def claim(id: str, statement: str, *lessons: str) -> Callable[[Callable[..., Verdict]], Callable[..., Verdict]]:

@@ -173,7 +173,7 @@ class Lesson:
     def gpu_memory(self) -> dict[str, float]:
         """Return the memory in bytes of the GPU here, or else of each GPU in the catalogue, smallest first."""
         if self.gpu:
-            return {self.gpu.name: self.gpu.memory_bytes}
+            return {self.gpu.name: self.gpu.memory_bytes or devices.total_memory_bytes(self.gpu)}
         return {gpu.key: gpu.memory_bytes for gpu in sorted(hardware.gpus(), key=lambda gpu: gpu.memory_bytes)}
 
     # --- the steps of a trial --------------------------------------------------------------------------------------
