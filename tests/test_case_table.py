@@ -10,8 +10,8 @@ import pytest
 from lessons import ROOT
 
 ROW = re.compile(r"^\| (C\d\d-\d\d) \| (.+?) \| (.+) \|$", re.MULTILINE)
-# Timing, missing GPUs, memory, threads, widgets, execution, figures, environments.
-TOPICS = ["02", "03", "04", "06", "08", "09", "10", "11"]
+# Timing, missing GPUs, memory, threads, kernels, widgets, execution, figures, environments.
+TOPICS = ["02", "03", "04", "06", "07", "08", "09", "10", "11"]
 ROWS = ROW.findall((ROOT / "tests" / "README.md").read_text(encoding="utf-8"))
 NAMED = [(case, node) for case, _, cell in ROWS for node in re.findall(r"`(tests/[^`]+)`", cell)]
 
@@ -35,7 +35,7 @@ def test_cases_stand_in_order_and_every_topic_has_some() -> None:
     cases = [case for case, _, _ in ROWS]
     assert cases == sorted(set(cases))
     assert sorted({case[1:3] for case in cases}) == TOPICS
-    assert len(cases) == 23
+    assert len(cases) == 28
 
 
 def test_every_case_has_a_test() -> None:

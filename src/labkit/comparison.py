@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from labkit.errors import InputError, check_count, check_positive
-from labkit.measurement import Measurement, Sweep, listed
+from labkit.errors import InputError, check_count, check_positive, listed
+from labkit.measurement import Measurement, Sweep
 from labkit.units import format_ratio
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -149,3 +149,13 @@ def _index_or_float(value: Any) -> int | float:
         return operator.index(value)
     except TypeError:
         return float(value)
+
+
+def listed(name: str, values: Any) -> Iterator[Any]:
+    """Return values one by one if they can be listed, else raise InputError: a lone number is a common slip."""
+    try:
+        if not isinstance(values, (str, bytes)):
+            return iter(values)
+    except TypeError:
+        pass
+    raise InputError(f"{name}={values!r}", f"{name} must be a list or tuple", f"Try {name}=[{values!r}].")

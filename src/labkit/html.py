@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.errors import InputError
-from labkit.measurement import listed
+from labkit.errors import InputError, listed
 
 
 @dataclass(frozen=True, repr=False)

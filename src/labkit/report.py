@@ -16,13 +16,13 @@ from pathlib import Path
 
 from labkit.claims import Claim, all_claims
 from labkit.devices import Machine
-from labkit.errors import InputError, RecordError
+from labkit.errors import InputError, RecordError, listed
 from labkit.files import write_text
 from labkit.html import escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS
 from labkit.lesson.records import LessonRecord
 from labkit.lesson.verdict_view import distance_in_words
-from labkit.measurement import Sweep, listed
+from labkit.measurement import Sweep
 from labkit.plotting import plot_times, to_html
 from labkit.units import format_bytes
 

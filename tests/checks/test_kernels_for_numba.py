@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import warnings
 from typing import Any
 
 import numba
+import numba.cuda
 import numpy as np
 import pytest
 from lessons import NOTEBOOKS
@@ -56,6 +59,7 @@ def lesson() -> dict[str, Any]:
     return defined([source_of(cell) for cell in cells])
 
 
+# C07-01
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_kernel_of_the_lesson_types(lesson, name: str) -> None:
     kernel = lesson[name](*FACTORIES[name]) if name in FACTORIES else lesson[name]
@@ -63,7 +67,9 @@ def test_kernel_of_the_lesson_types(lesson, name: str) -> None:
 
 
 def test_no_kernel_of_the_lesson_is_left_out(lesson) -> None:
-    kernels = {name for name, value in lesson.items() if hasattr(value, "py_func")} | FACTORIES.keys()
+    kernels = {
+        name for name, value in lesson.items() if isinstance(value, type(cuda.jit(maps.map_with_guard)))
+    } | FACTORIES.keys()
     assert kernels - BY_NAME.keys() - {"add_unguarded"} == ARGUMENTS.keys()
 
 
@@ -89,3 +95,44 @@ def test_what_numba_cannot_type_is_seen() -> None:
 
     with pytest.raises(numba.core.errors.TypingError):
         infer(for_numba(sized_by_argument), (VECTOR, VECTOR))
+
+
+def with_advice(configuration: Any) -> Any:
+    """Configure a launch with Numba, which says here what it thinks of small grids (once per kernel)."""
+    return numba.cuda.jit(maps.map_with_guard)[configuration]
+
+
+# C07-08
+def test_the_lesson_and_its_checks_silence_numbas_advice_on_small_grids() -> None:
+    imports = next(c for c in Notebook.read(NOTEBOOKS / f"{LESSON}.ipynb").cells("code") if c["id"] == "imports")
+    (line,) = (line for line in source_of(imports).splitlines() if "filterwarnings" in line)
+    launched = []
+
+    class Gpu:
+        def is_available(self) -> bool:
+            return True
+
+        def to_device(self, array: np.ndarray) -> Any:
+            return cuda.to_device(array)
+
+        def jit(self, function: Any) -> Any:
+            return Configured(function)
+
+    class Configured:
+        def __init__(self, function: Any) -> None:
+            self.function = function
+
+        def __getitem__(self, configuration: Any) -> Any:
+            launched.append(with_advice(configuration))
+            return cuda.jit(self.function)[configuration]
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert dataclasses.replace(BY_NAME["guarded_map"], on=Gpu()).check(maps.map_with_guard).right
+        assert launched and not said
+        exec(line, {"warnings": warnings})
+        with_advice((1, 32))
+        assert not said
+        warnings.simplefilter("always")
+        with_advice((1, 32))
+        assert "under-utilization" in str(said[0].message)

@@ -136,7 +136,7 @@ def test_scarce_tells_where_it_begins_and_what_the_banks_cost() -> None:
     )
     assert verdict.flips_at == "It becomes the bottleneck from 16.3 KiB a block on."
     assert "Occupancy on the T4: tiles 100%, large 75%." in verdict.sentence
-    assert verdict.sentence.endswith("Wavefronts for one read, as counted: pitch 32 32, pitch 33 1.")
+    assert verdict.sentence.endswith("Wavefronts for one read, as counted, with pitch 32: 32; pitch 33: 1.")
 
 
 # --- global-is-better ------------------------------------------------------------------------------------------------

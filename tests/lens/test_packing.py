@@ -101,7 +101,9 @@ def test_a_large_launch_is_sampled_by_warp_and_says_so():
     packed = pack(trace(gather, 1000, 64, floats(80), floats(64)))
     assert len(packed["warps"]) <= MOST_WARPS
     assert f"{len(packed['warps'])} of 2,000 warps" in packed["sampled"]
-    assert {0, 1, 1998, 1999} <= {entry["warp"] for entry in packed["warps"]}
+    shown = {entry["warp"] for entry in packed["warps"]}
+    assert {0, 1, 1998, 1999} <= shown  # the first block and the last
+    assert len(shown) == 24  # of the 1,000 blocks of two warps, twelve
 
 
 def test_the_warps_of_a_hazard_are_among_the_sample():
@@ -112,6 +114,11 @@ def test_the_warps_of_a_hazard_are_among_the_sample():
     packed = pack(trace(late, 1000, 64, floats(4)))
     assert packed["hazards"][0]["places"][0] is not None
     assert 777 * 2 + 1 in {entry["warp"] for entry in packed["warps"]}
+
+
+def test_warps_that_ran_one_after_another_are_said_to_be_shown_in_step():
+    packed = pack(trace(gather, 2, 32, floats(128), floats(64), schedule="interleaved"))
+    assert "here each block runs in step" in packed["sampled"]
 
 
 def test_the_student_may_choose_the_warps():

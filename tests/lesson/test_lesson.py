@@ -476,6 +476,7 @@ def test_a_kernel_on_a_gpu_is_measured(lesson, traced) -> None:
     assert (found.source, found.task.flop) == ("measured", 4096)
 
 
+# C07-07
 @pytest.mark.parametrize(
     ("kind", "numba_works", "measured"),
     [("cuda", True, True), ("cuda", False, False), ("mps", False, False), ("mps", True, False)],

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 from labkit.errors import InputError
 from labkit.plotting import alt_text, plot_banks, plot_request
 from labkit.plotting.layout import bank_degrees, row_label
-from labkit.plotting.requests import LANE_COLOURS, TOUCHED
+from labkit.plotting.requests import DARK_LANES, LANE_COLOURS, TOUCHED
 from labkit.simt import cuda, trace
 
 
@@ -63,6 +63,18 @@ def test_each_lane_has_its_colour_and_number_and_masked_lanes_are_hatched():
     assert words(ax).count("5") == 3
     assert boxes(ax, LANE_COLOURS[3]) == []
     assert sum(bool(patch.get_hatch()) for patch in ax.patches) == 4
+
+
+def luminance(colour):
+    channels = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2]  # as WCAG 2 defines it
+
+
+def test_every_number_can_be_read_on_its_colour():
+    for lane, colour in enumerate(LANE_COLOURS):
+        shade = luminance(colour) + 0.05
+        contrast = 1.05 / shade if lane < DARK_LANES else shade / 0.05
+        assert contrast >= 4.5, lane
 
 
 def test_a_broadcast_says_how_many_lanes_share_the_element():

@@ -222,6 +222,7 @@ def make_column(pitch, dtype=np.float32):
     return column
 
 
+# C07-11
 @pytest.mark.parametrize(
     ("pitch", "degree"),
     [
@@ -245,6 +246,7 @@ def test_column_of_a_shared_array(pitch, degree):
 PADDED = 32 * 33
 
 
+# C07-11
 def test_padding_does_not_help_when_the_index_keeps_the_old_stride():
     def padded(y):
         s = cuda.shared.array(PADDED, np.float32)

@@ -32,6 +32,7 @@ def test_at_least_five_kernels_and_five_near_misses_for_every_kind():
         assert min(counts.values()) >= 5 and len(counts) == 7, counts
 
 
+# C07-04
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("suspect", GUILTY, ids=_name)
 def test_hazard_is_found(suspect, schedule):

@@ -136,6 +136,7 @@ SHAPES = [
 ]
 
 
+# C07-01
 @pytest.mark.parametrize("kernel", SHAPES, ids=lambda kernel: kernel.__name__)
 def test_shape_must_be_a_compile_time_constant(kernel):
     """A name or a literal; even TILE + 1 is no constant to Numba, so that cell would fail on a GPU."""
@@ -158,6 +159,18 @@ def test_shape_may_be_a_closure_variable_or_a_local_name_for_a_literal():
         s = cuda.shared.array((rows, size), np.float32)
         s[2, 3] = 1
         y[0] = s[2, 3]
+
+    y = np.zeros(1)
+    reference.types_of(kernel, y)
+    cuda.jit(kernel)[1, 1](y)
+    assert y[0] == 1
+
+
+def test_shape_may_be_an_expression_of_literals_which_python_works_out():
+    def kernel(y):
+        s = cuda.shared.array((2 * 3, 8 - 1), np.float32)
+        s[5, 6] = 1
+        y[0] = s[5, 6]
 
     y = np.zeros(1)
     reference.types_of(kernel, y)
@@ -471,6 +484,7 @@ def test_dynamic_shared_memory_that_is_too_small_is_out_of_bounds():
         cuda.jit(fill)[1, 16](np.zeros(16))
 
 
+# C07-08
 def test_toy_launches_warn_about_nothing():
     """Small grids and host arrays are what lessons use; Numba's performance warnings are not for them."""
     with warnings.catch_warnings():

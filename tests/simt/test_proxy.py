@@ -153,6 +153,7 @@ def test_forced_to_the_cpu(run):
     assert "DEVICE labkit.simt" in said
 
 
+# C07-07
 def test_driver_too_old_is_said_once_and_the_cpu_goes_on(run):
     said = run("old_driver")
     assert "LAUNCHED []" in said and "DEVICE labkit.simt" in said

@@ -115,12 +115,12 @@ class Puzzle:
         """Return a result for what cannot be traced: nothing, a skeleton, no kernel, other parameters."""
         function = getattr(answer, "py_func", answer)
         if answer is None or answer is Ellipsis:
-            return CheckResult(self.name, NOT_ATTEMPTED, hint=self.task)
+            return CheckResult(self.name, NOT_ATTEMPTED, hint=f"{self.task} Budget: {self.budget}.")
         if not inspect.isfunction(function):
             hint = "Define it with @cuda.jit and def, and give the kernel itself, without launching it."
             return self._not_yet(expected="a kernel", got=repr(answer)[:80], hint=hint)
         if is_skeleton(function):
-            return CheckResult(self.name, NOT_ATTEMPTED, hint=self.task)
+            return CheckResult(self.name, NOT_ATTEMPTED, hint=f"{self.task} Budget: {self.budget}.")
         given = list(inspect.signature(function).parameters)
         if len(given) != len(self.parameters):
             expected, hint = f"def {self.name}({', '.join(self.parameters)})", "Keep the parameters of the skeleton."

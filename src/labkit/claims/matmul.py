@@ -17,8 +17,8 @@ from labkit.claims.verdicts import (
     source_of,
 )
 from labkit.comparison import speedup
-from labkit.errors import InputError, check_positive
-from labkit.measurement import Measurement, listed
+from labkit.errors import InputError, check_positive, listed
+from labkit.measurement import Measurement
 from labkit.units import format_count, format_ratio, format_s
 
 AT_ONCE = 2.0  # more than this many multiply-adds in the time of one dependent step is not one by one

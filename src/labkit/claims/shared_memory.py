@@ -111,8 +111,8 @@ def shared_is_scarce(
     )
     if wavefronts:
         _check_ratios("wavefronts", wavefronts)
-        told = ", ".join(f"{name} {count:g}" for name, count in wavefronts.items())
-        sentence += f" Wavefronts for one read, as counted: {told}."
+        told = "; ".join(f"{name}: {count:g}" for name, count in wavefronts.items())
+        sentence += f" Wavefronts for one read, as counted, with {told}."
     common = {"sentence": sentence, "number": flips_at_bytes, "source": source}
     if len(limited) == len(kernels):
         return Verdict(outcome=UPHELD, **common)

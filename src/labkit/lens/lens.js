@@ -6,7 +6,7 @@ const WORD = 4; // bytes of a bank
 const SECTOR = 32; // bytes
 const ROW = 128; // bytes: a cache line of four sectors, or one word of each bank
 const CELL = 20; // units of the drawing
-const GUTTER = 92;
+const GUTTER = 98;
 const GAP = 7; // where rows are left out
 const MANY_ROWS = 14; // beyond which they are drawn closer
 const WIDTH = GUTTER + LANES * CELL + 6;
@@ -172,7 +172,7 @@ class Artist {
 
   label(words, name = "ll-label") {
     const short = words.length > 15 ? `…${words.slice(-14)}` : words;
-    this.parts.push(s("text", { x: GUTTER - 6, y: this.y + this.high / 2, class: name, "text-anchor": "end", "font-size": Math.min(11.5, this.high * 0.75) }, short, s("title", {}, words)));
+    this.parts.push(s("text", { x: GUTTER - 6, y: this.y + this.high / 2, class: name, "text-anchor": "end", "font-size": Math.min(words.length > 12 ? 10.5 : 11.5, this.high * 0.75) }, short, s("title", {}, words)));
   }
 
   words(words) {
@@ -315,15 +315,17 @@ class Lens {
     this.live = h("p", { class: "ll-say", "aria-live": "polite" });
     this.picture = h("div", { class: "ll-picture", tabindex: 0, role: "group", "aria-label": "The step. Left and right arrow keys step, up and down change the warp, space plays." });
     this.counts = h("table", { class: "ll-counts" });
-    const stage = h("div", { class: "ll-stage" }, this.live, this.picture);
     const root = h("div", { class: "labkit-lens", role: "group", "aria-label": `Lens on ${title}`, "data-lm-suppress-shortcuts": "true" },
       h("div", { class: "ll-title" }, h("b", {}, title), sampled ? h("span", { class: "ll-label" }, ` ${sampled}`) : null),
       this.buildTools(),
-      h("div", { class: "ll-main" }, this.buildSource(), stage, this.counts),
+      h("div", { class: "ll-main" }, this.buildSource(), this.live, this.counts, this.picture),
       this.buildHazards(),
       h("p", { class: "ll-label ll-help" }, "Keys: ← → step, ↑ ↓ warp, space play or pause, Home and End. A line number keeps to that line. A cell shows the number of its lane, ×n stands for n lanes; a hatched lane is masked. Tinted are the 32-byte sectors that are moved."),
     );
     root.addEventListener("keydown", (event) => this.onKey(event));
+    // JupyterLab takes its shortcuts first; here it keeps those with Ctrl, Meta and Shift, such as Save and Run.
+    this.guard = (event) => root.toggleAttribute("data-lm-suppress-shortcuts", !(event.ctrlKey || event.metaKey || event.shiftKey));
+    window.addEventListener("keydown", this.guard, true);
     return root;
   }
 
@@ -439,12 +441,14 @@ class Lens {
   }
 
   toggle(playing = !this.timer) {
-    clearInterval(this.timer);
+    clearTimeout(this.timer);
     this.timer = null;
-    if (playing && this.shown.indexOf(this.at) === this.shown.length - 1) this.move(-Infinity);
+    const atEnd = () => this.shown.indexOf(this.at) === this.shown.length - 1;
+    if (playing && atEnd()) this.move(-Infinity);
     if (playing) {
       const turn = () => {
-        if (!this.move(1)) this.toggle(false);
+        this.move(1);
+        if (atEnd()) this.toggle(false);
         else this.timer = setTimeout(turn, SPEEDS[this.speedBox.value]);
       };
       this.timer = setTimeout(turn, SPEEDS[this.speedBox.value]);
@@ -500,15 +504,25 @@ class Lens {
     if (!this.step) return this.picture.replaceChildren();
     const line = this.data.source[this.step.line][0];
     this.slider.setAttribute("aria-valuetext", `step ${place + 1} of ${this.shown.length}, line ${line}`);
-    this.say(describe(this.step), `Line ${line}, execution ${this.step.occurrence + 1}. `);
-    this.picture.replaceChildren(this.artist.draw(this.step, this.pinned));
+    const hazards = this.hazardsHere();
+    const pinned = this.pinned ?? hazards[0]?.lane ?? null;
+    const mark = hazards.length ? h("span", { class: "ll-here" }, sign("hazard"), ` ${hazards[0].kind} at lane ${hazards[0].lane}. `) : "";
+    this.say(describe(this.step), `Line ${line}, execution ${this.step.occurrence + 1}. `, mark);
+    this.picture.replaceChildren(this.artist.draw(this.step, pinned));
     this.light(line, null);
     this.root.querySelectorAll(".ll-chosen").forEach((item) => item.classList.remove("ll-chosen"));
     this.showCounts();
   }
 
-  say(words, where = "") {
-    this.live.replaceChildren(where, h("b", {}, words));
+  say(words, where = "", mark = "") {
+    this.live.replaceChildren(where, h("b", {}, words), " ", mark);
+  }
+
+  /** The hazards that have an access at this step. */
+  hazardsHere() {
+    const { warp } = this.data.warps[this.warp];
+    const here = (place) => place && place[0] === warp && place[1] === this.at;
+    return this.data.hazards.flatMap(({ kind, places }) => places.filter(here).map((place) => ({ kind, lane: place[2] })));
   }
 
   /** Light up the current line, and mark the line of the other access of a hazard. */
@@ -559,6 +573,7 @@ class Lens {
   close() {
     clearTimeout(this.timer);
     clearTimeout(this.resting);
+    window.removeEventListener("keydown", this.guard, true);
   }
 }
 

@@ -10,17 +10,20 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from labkit.errors import InputError
 from labkit.lens.places import place_of_hazard, warps_of_hazard
 from labkit.plotting.layout import LANES, is_packed
 from labkit.plotting.requests import DARK_LANES, LANE_COLOURS
-from labkit.simt import Access, Trace, WarpEvent
+from labkit.simt import Access, Hazard, Trace, WarpEvent
 
 MOST_BYTES = 2_000_000
 MOST_WARPS = 32
 MOST_STEPS = 10_000  # of all warps: they are simulated anew while the student waits
 MOST_STEPS_OF_A_WARP = 2_500
 WARPS_OF_A_BLOCK = 8  # where not all can be had
+MOST_BLOCKS = 12  # spread evenly; each costs a simulation
 BYTES_OF_A_WARP = 120  # but for its steps
 ROOM_FOR_THE_REST = 200_000  # source, hazards and notes
 
@@ -48,7 +51,7 @@ def pack(trace: Trace, warps: Iterable[int] | None = None) -> dict[str, Any]:
             steps_of |= packer.add(warp, steps)
         if packer.is_full:
             break
-    hazards = [_hazard(trace, hazard, steps_of, packer.kept) for hazard in trace.hazards[:200]]
+    hazards = [_hazard(trace, hazard, steps_of, packer) for hazard in trace.hazards[:200]]
     return {
         "kernel": trace.kernel_name,
         "grid": trace.grid_dim,
@@ -81,13 +84,14 @@ def _choose_warps(trace: Trace) -> list[int]:
     count = trace.counters["warps"]
     per_block = -(-trace.block_size // LANES)
     chosen = dict.fromkeys(warp for hazard in trace.hazards for warp in warps_of_hazard(trace, hazard))
-    last, middle = trace.counters["blocks"] - 1, trace.counters["blocks"] // 2
     if count <= MOST_WARPS:
         chosen |= dict.fromkeys(range(count))
     else:
-        for block in (0, last, middle, 1):
-            first = block * per_block
-            chosen |= dict.fromkeys(range(first, min(first + min(per_block, WARPS_OF_A_BLOCK), count)))
+        of_each = min(per_block, WARPS_OF_A_BLOCK)
+        last = trace.counters["blocks"] - 1
+        parts = max(1, min(MOST_WARPS // of_each, MOST_BLOCKS) - 1)
+        for first in (last * part // parts * per_block for part in (0, parts, *range(1, parts))):
+            chosen |= dict.fromkeys(range(first, first + of_each))
     return list(chosen)[:MOST_WARPS]
 
 
@@ -96,9 +100,9 @@ def _check_warps(trace: Trace, warps: Iterable[int]) -> list[int]:
     if not chosen:
         raise InputError("warps=()", "the lens needs at least one warp", "Try warps=[0].")
     for warp in chosen:
-        if isinstance(warp, bool) or not isinstance(warp, int) or not 0 <= warp < trace.counters["warps"]:
+        if isinstance(warp, bool) or not isinstance(warp, int | np.integer) or not 0 <= warp < trace.counters["warps"]:
             raise InputError(f"warp {warp!r}", f"the launch has {trace.counters['warps']:,} warps, numbered from 0")
-    return chosen
+    return [int(warp) for warp in chosen]
 
 
 def _by_block(trace: Trace, warps: list[int]) -> Iterator[list[int]]:
@@ -113,13 +117,15 @@ def _by_block(trace: Trace, warps: list[int]) -> Iterator[list[int]]:
 def _what_is_left_out(trace: Trace, packer: _Packer, wanted: list[int] | None) -> str:
     """Return one sentence on what the lens does not show, empty if it shows all."""
     count, shown = trace.counters["warps"], len(packer.warps)
-    parts = []
+    parts = ["the warps ran one after another; here each block runs in step"] if trace.schedule == "interleaved" else []
     if shown < (count if wanted is None else len(wanted)):
         parts.append(f"{shown:,} of {count:,} warps are here, those of hazards and of a few blocks")
     if any(entry["cut"] for entry in packer.warps):
         parts.append("of a long warp only the first steps")
-    advice = "; lens(trace, warps=[…]) looks into others" if parts else ""
-    return "; ".join(parts) + advice + ("." if parts else "")
+    if shown < count:
+        parts.append("lens(trace, warps=[…]) looks into others")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 # ---- what of them ---------------------------------------------------------------------------------------------------
@@ -134,8 +140,8 @@ class _Packer:
         self.patterns: list[tuple[int, ...]] = []
         self.kept: dict[int, dict[int, int]] = {}  # of each warp: which of its steps is the how many-th here
         self._trace = trace
-        self._texts = trace.source()
-        self._line_numbers = {line: number for number, line in enumerate(self._texts)}
+        self.texts = trace.source()
+        self._line_numbers = {line: number for number, line in enumerate(self.texts)}
         self._known_arrays: dict[tuple, int] = {}
         self._known_patterns: dict[tuple[int, ...], int] = {}
         self._bytes = self._steps = 0
@@ -175,7 +181,7 @@ class _Packer:
 
     def _is_dull(self, step: Access | WarpEvent) -> bool:
         """Leave out what a loop asks before each trip, as long as the lanes agree."""
-        loops = self._texts.get(step.line, "").lstrip().startswith(("for ", "while "))
+        loops = self.texts.get(step.line, "").lstrip().startswith(("for ", "while "))
         return step.kind == "branch" and loops and len(step.taken) in (0, len(step.lanes))
 
     def _row(self, step: Access | WarpEvent) -> list[int]:
@@ -202,7 +208,7 @@ class _Packer:
         """Return the kernel's lines: name, text, and the launch's counters where there are any."""
         by_line = self._trace.by_line()
         lines = []
-        for line, text in self._texts.items():
+        for line, text in self.texts.items():
             counts = [int(by_line.get(line, {}).get(name, 0)) for name in COUNTERS]
             lines.append([line, text, counts if any(counts) else None])
         return lines
@@ -216,17 +222,16 @@ def _coordinates(number: int, dim: tuple[int, int, int]) -> list[int]:
     return [number % dim[0], number // dim[0] % dim[1], number // (dim[0] * dim[1])]
 
 
-def _hazard(trace: Trace, hazard: Any, steps_of: dict[int, tuple], kept: dict[int, dict[int, int]]) -> dict[str, Any]:
+def _hazard(trace: Trace, hazard: Hazard, steps_of: dict[int, tuple], packer: _Packer) -> dict[str, Any]:
     """Return a hazard with its places among the steps that were kept."""
     places = []
     for place in place_of_hazard(trace, hazard, steps_of):
-        shown = place is not None and place.step in kept[place.warp]
-        places.append([place.warp, kept[place.warp][place.step], place.lane] if shown else None)
-    known = trace.source()
+        kept = packer.kept[place.warp].get(place.step) if place is not None else None
+        places.append(None if kept is None else [place.warp, kept, place.lane])
     return {
         "kind": hazard.kind.replace("_", " "),
         "message": hazard.message,
         "count": hazard.count,
-        "lines": [line if line in known else None for line in (hazard.line, hazard.other_line)],
+        "lines": [line if line in packer.texts else None for line in (hazard.line, hazard.other_line)],
         "places": places,
     }

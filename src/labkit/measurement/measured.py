@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import InputError, check_choice, check_count, check_positive, check_text
+from labkit.errors import InputError, check_choice, check_count, check_positive, check_text, listed
 from labkit.files import read_json, write_json
-from labkit.measurement.record_format import FORMAT_VERSION, checked_record, listed, read_as, unknown_format
+from labkit.measurement.record_format import FORMAT_VERSION, checked_record, read_as, unknown_format
 from labkit.measurement.task import Task
 from labkit.profiles import PROFILES
 from labkit.units import format_bytes_per_s, format_flop_per_s, format_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from labkit.errors import InputError, RecordError
@@ -11,16 +10,6 @@ from labkit.errors import InputError, RecordError
 FORMAT_VERSION = 1
 
 T = TypeVar("T")
-
-
-def listed(name: str, values: Any) -> Iterator[Any]:
-    """Return values one by one if they can be listed, else raise InputError: a lone number is a common slip."""
-    try:
-        if not isinstance(values, (str, bytes)):
-            return iter(values)
-    except TypeError:
-        pass
-    raise InputError(f"{name}={values!r}", f"{name} must be a list or tuple", f"Try {name}=[{values!r}].")
 
 
 def checked_record(data: Any, kind: str, *, needs: set[str], cls: type) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import InputError, RecordError, check_choice, check_positive, check_text
+from labkit.errors import InputError, RecordError, check_choice, check_positive, check_text, listed
 from labkit.files import read_json, write_json
 from labkit.measurement.measured import Measurement
-from labkit.measurement.record_format import FORMAT_VERSION, checked_record, listed, read_as, unknown_format
+from labkit.measurement.record_format import FORMAT_VERSION, checked_record, read_as, unknown_format
 from labkit.units import format_s
 
 MEASURED, OUT_OF_MEMORY = "measured", "out of memory"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -26,7 +27,7 @@ from labkit.simt import Access, Trace, WarpEvent
 
 # Viridis rises evenly in lightness, so that the order of lanes can be seen by everyone; the number is the second cue.
 LANE_COLOURS = tuple(to_hex(colormaps["viridis"](lane / (LANES - 1))) for lane in range(LANES))
-DARK_LANES = 18  # the lanes before it are dark: white numbers
+DARK_LANES = 14  # the lanes before it are dark: white numbers have the better contrast
 CONFLICT = "#B71C1C"
 TOUCHED, UNTOUCHED = "#FFF3D6", "white"
 
@@ -42,19 +43,18 @@ def plot_request(
 ) -> Axes:
     """Draw what a warp does at one execution of a line: its lanes, and the memory that each of its requests touches.
 
-    line: as in Trace.by_line; None is the first line that touches memory. warp: numbered over the grid. occurrence:
-    the how many-th execution of the line by this warp, from 0. Raises InputError if there is no such one.
+    line: as in Trace.by_line; None is the first one that touches global or shared memory. warp: numbered over the grid.
+    occurrence: the how many-th execution of the line by this warp, from 0. Raises InputError if there is no such one.
 
     >>> import numpy as np
-    >>> from labkit.simt import trace
+    >>> from labkit.simt import cuda, trace
     >>> def copy(x, y):
     ...     i = cuda.grid(1)
     ...     y[i] = x[2 * i]
-    >>> from labkit.simt import cuda
     >>> plot_request(trace(copy, 1, 32, np.ones(64), np.ones(32))).get_title(loc="left")
     'line 3, warp 0, execution 1 of 1'
     """
-    steps, count = _steps_at(trace, line, warp, occurrence, lambda step: isinstance(step, Access))
+    steps, count = _steps_at(trace, line, warp, occurrence, lambda step: _is_in(step, "global", "shared"))
     ax = axes_for(ax)
     _start(ax, steps, count)
     y = _draw_lanes(ax, 0, steps)
@@ -71,8 +71,8 @@ def plot_banks(
     A bank that must serve k distinct words of one request is marked ×k: the conflict degree. The arguments are as for
     plot_request; line=None is the first line that touches shared memory.
     """
-    steps, count = _steps_at(trace, line, warp, occurrence, _is_shared)
-    steps = [step for step in steps if _is_shared(step)]
+    steps, count = _steps_at(trace, line, warp, occurrence, lambda step: _is_in(step, "shared"))
+    steps = [step for step in steps if _is_in(step, "shared")]
     if not steps:
         raise InputError(f"line={line!r}", "this line touches no shared memory", "plot_request draws other memory.")
     ax = axes_for(ax)
@@ -83,8 +83,8 @@ def plot_banks(
     return _finish(ax, y, steps)
 
 
-def _is_shared(step: Any) -> bool:
-    return isinstance(step, Access) and step.space == "shared"
+def _is_in(step: Any, *spaces: str) -> bool:
+    return isinstance(step, Access) and step.space in spaces
 
 
 def _steps_at(
@@ -103,7 +103,7 @@ def _steps_at(
         problem = f"warp {warp} does nothing there that can be drawn"
         raise InputError(f"line={line!r}", problem, f"Try {', '.join(map(str, lines))}.")
     count = 1 + max(step.occurrence for step in of_line)
-    if isinstance(occurrence, bool) or not isinstance(occurrence, int) or not 0 <= occurrence < count:
+    if isinstance(occurrence, bool) or not isinstance(occurrence, int | np.integer) or not 0 <= occurrence < count:
         problem = f"warp {warp} executes line {line} {count} times, numbered from 0"
         raise InputError(f"occurrence={occurrence!r}", problem)
     return [step for step in of_line if step.occurrence == occurrence], count

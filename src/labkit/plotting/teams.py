@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from labkit.errors import InputError, check_positive
-from labkit.measurement import listed
+from labkit.errors import InputError, check_positive, listed
 from labkit.plotting.lines import plot_lines
 from labkit.sand import Team, overtakes_at
 from labkit.units import format_count

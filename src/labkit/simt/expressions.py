@@ -222,8 +222,10 @@ class ExpressionCompiler(Emitter):
             self.source.refuse(node, given, "Convert with int(…) first, or use +, -, *, /.")
         if left.is_constant and right.is_constant and op in _PYTHON_OPERATORS and dtype == I64 and right.constant:
             value = _PYTHON_OPERATORS[op](int(left.constant), int(right.constant))
-            if type_of_number(value) == I64:  # worked out now, but no constant to Numba: TILE + 1 is no array's shape
-                return Expr(self.program.constant(np.int64(value)), I64)
+            if type_of_number(value) == I64:
+                code = self.program.constant(np.int64(value))
+                # Python itself works out 32 * 33; TILE + 1 is no constant to Numba, and so is no array's shape.
+                return Expr(code, I64, value) if _only_literals(node) else Expr(code, I64)
         if op in _FLOP_OPERATORS:
             self.add_flop(dtype)
         a, b = self.cast(left, dtype).code, self.cast(right, dtype).code
@@ -345,3 +347,9 @@ class ExpressionCompiler(Emitter):
         self.emit(f"{name} = m.merge({value.code}, {name})")
         self.emit(f"m = {outer}")
         self.depth -= 1
+
+
+def _only_literals(node: ast.AST) -> bool:
+    """Say whether an expression is made of numbers alone, so that Python works it out before Numba sees it."""
+    kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return isinstance(node, ast.BinOp) and all(isinstance(part, kinds) for part in ast.walk(node))

@@ -14,8 +14,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from labkit.errors import InputError, check_positive, check_text
-from labkit.measurement import listed
+from labkit.errors import InputError, check_positive, check_text, listed
 
 FLOAT_MAX = sys.float_info.max
 MOST_POSITIONS = 1000  # a slider of 300 pixels cannot be set more finely, and the browser gets every text

@@ -90,7 +90,8 @@ class Lens:
         """Return sliders and a figure for the same choice."""
         lines = {key: text for key, text, _ in self.packed["source"]}
         used = [line for line in lines if any(line in of_warp for of_warp in self.executions.values())]
-        touching = {step[1] for entry in self.packed["warps"] for step in entry["steps"] if step[2] < ACCESS_KINDS}
+        drawn = [step for entry in self.packed["warps"] for step in entry["steps"] if step[2] < ACCESS_KINDS]
+        touching = {step[1] for step in drawn if self.packed["arrays"][step[5]][1] in ("global", "shared")}
         start = next((line for n, line in enumerate(lines) if n in touching), used[0])
         controls: dict[str, Control] = {
             "warp": choice({f"warp {warp}": warp for warp, of_warp in self.executions.items() if of_warp}),

@@ -87,7 +87,6 @@ def turn_by_loading_columns(a, out):
         out[row, col] = a[col, row]
 
 
-# C07-11
 @wrong("conflict_free_transpose", "budget", "Use 33, in the index, too")
 def turn_padded_with_the_old_stride(a, out):
     tile = cuda.shared.array(32 * 33, np.float32)
@@ -242,7 +241,6 @@ def sum_without_first_barrier(x, out):
         out[cuda.blockIdx.x] = s[0]
 
 
-# C07-04
 @wrong("block_sum", "hazard", "All threads of the block must pass the same barrier")
 def sum_with_barrier_in_the_branch(x, out):
     s = cuda.shared.array(128, np.float32)
