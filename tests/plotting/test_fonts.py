@@ -6,7 +6,8 @@ import matplotlib
 import pytest
 from matplotlib import font_manager
 
-from labkit.plotting import alt_text, font_for, plot_lines, plot_times, to_png
+from labkit.measurement import Measurement, Task
+from labkit.plotting import alt_text, font_for, plot_bars, plot_lines, plot_times, to_png
 from labkit.plotting.fonts import CJK_FAMILIES, NOT_DRAWABLE, drawable, installed_families
 
 from .conftest import legend_of, sweep
@@ -101,3 +102,11 @@ def test_our_own_texts_need_no_other_font(only_dejavu, text):
 
 def test_accents_are_kept_as_letters(only_dejavu):
     assert drawable("Ａ矩") == "A"  # a full-width letter has a plain form
+
+
+def test_a_name_of_a_bar_that_no_font_can_draw_is_replaced(only_dejavu, recwarn):
+    named = Measurement(task=Task(label=f"{CHINESE} add"), times_s=[1e-3])
+    ax = plot_bars([named, Measurement(task=Task(label="sum"), times_s=[1e-3])])
+    to_png(ax)
+    assert [str(warning.message) for warning in recwarn if "Glyph" in str(warning.message)] == []
+    assert ax.get_yticklabels()[0].get_text() == "add\ncpu (measured)"

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_choice
 from labkit.measurement import Measurement
+from labkit.plotting.fonts import drawable
 from labkit.plotting.inputs import RATES, labelled_rows, measurements_of, rate_of, spread_in_words
 from labkit.plotting.style import GUIDE, HATCHES, SMALL, SOURCE_COLOURS, WIDTH_IN, axes_for, finish, is_own
 from labkit.plotting.ticks import Formatter, even_axis, log_axis, tick_s
@@ -149,7 +150,8 @@ def _draw(ax: Axes, bars: list[_Bar], formatter: Formatter, *, log: bool, origin
     ax.set_xlim(start, end)
     for row, bar in enumerate(bars):
         _draw_bar(ax, row, bar, start if origin is None or not log else origin)
-    ax.set_yticks(range(len(bars)), [bar.label for bar in bars])
+    # Each drawing writes the names anew from this list: it must hold what the fonts can draw.
+    ax.set_yticks(range(len(bars)), ["\n".join(map(drawable, bar.label.split("\n"))) for bar in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
 
