@@ -148,3 +148,9 @@ def test_long_times_are_told_in_minutes_hours_and_days(times, ticks):
     low, high = times
     shown = [ax.yaxis.get_major_formatter()(tick) for tick in ax.get_yticks() if low <= tick <= high]
     assert shown == ticks
+
+
+@pytest.mark.parametrize(("count", "ticked"), [(100, True), (5000, False)])
+def test_thousands_of_values_have_no_tick_each(count, ticked):
+    ax = plot_times(sweep({value: [1e-6 * value] for value in range(1, count + 1)}))
+    assert (len(ax.xaxis.get_minorticklocs()) > 0) is ticked

@@ -16,6 +16,7 @@ from labkit.units import format_bytes, format_count, format_s
 Formatter = Callable[[float], str]
 
 FEWEST_TICKS, MOST_TICKS = 3, 9
+MOST_MINOR_TICKS = 200  # closer together they are a grey bar, and each takes a millisecond to draw
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 COARSE_S = [float(f"1e{exponent}") for exponent in range(-12, 2)]
 COARSE_LONG_S = (
@@ -152,7 +153,7 @@ def tick_values_of_series(ax: Axes, formatter: Formatter) -> None:
     width_points = ax.get_window_extent().width * 72 / ax.figure.dpi
     ticks = fitting(values, formatter, width_points, log=ax.get_xscale() == "log")
     ax.xaxis.set_major_locator(ticker.FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(ticker.FixedLocator(values))
+    ax.xaxis.set_minor_locator(ticker.FixedLocator(values if len(values) <= MOST_MINOR_TICKS else []))
     ax.xaxis.set_minor_formatter(ticker.NullFormatter())
     ax.xaxis.set_major_formatter(tick_formatter(formatter))
 
