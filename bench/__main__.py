@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, code in status.items():
         said = {
             MET: "all targets met",
-            MISSED: "a target is MISSED",
+            MISSED: "a target is MISSED, or it stopped with an error",
             NOT_HERE: "not run: it cannot run on this machine",
         }
         print(f"{name}: {said.get(code, f'FAILED with exit status {code}')}")
