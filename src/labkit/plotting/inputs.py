@@ -74,12 +74,17 @@ def rate_of(measurement: Measurement, quantity: str) -> float | None:
     return getattr(measurement, quantity)
 
 
-def labelled_rows(name: str, given: Iterable[Any], example: str, *, source: str | None) -> tuple[tuple[Any, ...], ...]:
-    """Return rows (label, number, source) from pairs or triples; source fills up the pairs. Raises InputError."""
+def listed_rows(name: str, given: Any, example: str) -> tuple[Any, ...]:
+    """Return the rows in given as they are. Raises InputError, with an example of a row, if it is no list of rows."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise InputError(f"{name}={given!r}", f"{name} is a list of rows", f"Try {name}=[{example}].")
+    return tuple(given)
+
+
+def labelled_rows(name: str, given: Iterable[Any], example: str, *, source: str | None) -> tuple[tuple[Any, ...], ...]:
+    """Return rows (label, number, source) from pairs or triples; source fills up the pairs. Raises InputError."""
     rows = []
-    for row in given:
+    for row in listed_rows(name, given, example):
         if (
             not isinstance(row, Sequence)
             or isinstance(row, str)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import SOURCES
+from labkit.plotting.inputs import listed_rows
 from labkit.plotting.series import draw_line
 from labkit.plotting.style import GUIDE, GUIDE_LINE, axes_for, finish, line_style, next_index
 from labkit.plotting.ticks import Formatter, even_axis, log_axis
@@ -39,10 +40,10 @@ def plot_lines(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['barrow', 'noon']
     """
-    rows = [_checked(row) for row in _listed("series", series, EXAMPLE)]
+    rows = [_checked(row) for row in listed_rows("series", series, EXAMPLE)]
     if not rows:
         raise InputError("series=[]", "a figure needs at least one line", f"Try series=[{EXAMPLE}].")
-    lines_at = [_checked_mark(mark) for mark in _listed("marks", marks, '("equal", 30)')]
+    lines_at = [_checked_mark(mark) for mark in listed_rows("marks", marks, '("equal", 30)')]
     ax = axes_for(ax)
     (log_axis if x_log else even_axis)(ax, "x", x_formatter)
     (log_axis if y_log else even_axis)(ax, "y", y_formatter)
@@ -56,12 +57,6 @@ def plot_lines(
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     return finish(ax, title=title)
-
-
-def _listed(name: str, given: Any, example: str) -> tuple[Any, ...]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InputError(f"{name}={given!r}", f"{name} is a list of rows", f"Try {name}=[{example}].")
-    return tuple(given)
 
 
 def _checked(row: Any) -> tuple[str, list[float], list[float], str | None]:

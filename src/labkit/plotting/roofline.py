@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import SOURCES
-from labkit.plotting.inputs import all_of
+from labkit.plotting.inputs import all_of, listed_rows
 from labkit.plotting.style import LINES, MARKERS, PALETTE, POINT, SERIES, axes_for, finish, next_index
 from labkit.plotting.ticks import log_axis
 from labkit.roofline import Roof
@@ -38,7 +38,7 @@ def plot_roofline(
     """
     given = [roofs] if isinstance(roofs, Roof) else roofs
     checked = all_of(Roof, given, "Pass a Roof or a list of them, such as Roof.from_gpu(…).")
-    rows = [_checked(point) for point in _listed(points)]
+    rows = [_checked(point) for point in listed_rows("points", points, EXAMPLE)]
     ax = axes_for(ax)
     log_axis(ax, "x", "{:g}".format)
     log_axis(ax, "y", format_flop_per_s)
@@ -74,12 +74,6 @@ def _draw_point(ax: Axes, label: str, intensity: float, flop_per_s: float, sourc
     ax.plot([intensity], [flop_per_s], marker=marker, markersize=9, label=label, gid=POINT, zorder=4, **look)
     if source == "predicted":
         ax.plot([intensity], [flop_per_s], linestyle="", marker="x", markersize=5, color="black", zorder=5)
-
-
-def _listed(points: Any) -> tuple[Any, ...]:
-    if isinstance(points, (str, bytes)) or not isinstance(points, Iterable):
-        raise InputError(f"points={points!r}", "points is a list of rows", f"Try points=[{EXAMPLE}].")
-    return tuple(points)
 
 
 def _checked(row: Any) -> tuple[str, float, float, str]:
