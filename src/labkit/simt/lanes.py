@@ -161,11 +161,6 @@ class Lanes:
         return self.thread % WARP_SIZE
 
     @cached_property
-    def warp_start(self) -> np.ndarray:
-        """For each lane, where in the batch lane 0 of its warp is."""
-        return np.arange(self.count) - self.lane
-
-    @cached_property
     def first_warp(self) -> int:
         """The number over the whole grid of this batch's first warp."""
         return self.first_block * -(-self.block_size // WARP_SIZE) + self.first_thread // WARP_SIZE
