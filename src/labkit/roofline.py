@@ -12,9 +12,8 @@ from typing import Any
 
 from .errors import DeviceError, InputError, check_choice, check_kind, check_positive
 from .hardware import Estimate, Gpu, PredictionModel, prediction_model
+from .measurement import SOURCES
 from .units import format_bytes_per_s, format_flop_per_s, format_s
-
-SOURCES = ("measured", "recorded", "predicted")
 
 # A cool card runs above the boost clock that its maker promises (an RTX 4090 at 2.7 GHz instead of 2.52), and a
 # measured roof may be beaten by as much on a quieter day.
