@@ -46,6 +46,14 @@ class RecordError(LabkitError):
     """A record file is damaged, or was written in a format that this version cannot read."""
 
 
+class DataError(LabkitError):
+    """A data set is not here and cannot be fetched, or does not fit what it is asked for."""
+
+
+class CheckpointError(LabkitError):
+    """A checkpoint is missing, damaged, unsafe, or made for another model."""
+
+
 class KernelError(LabkitError):
     """A GPU kernel did something that a GPU would not forgive."""
 
