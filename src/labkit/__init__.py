@@ -27,6 +27,7 @@ _MODULES = {
         "format_ratio",
         "format_s",
     ),
+    "workload": ("count_work",),
     "widgets": ("choice", "explore", "live", "log_slider", "slider", "steps", "toggle"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
