@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "shared_values", "speedup"),
+    "energy": ("energy_meter",),
     "errors": ("LabkitError",),
     "lesson": ("start",),
     "measurement": ("Measurement", "Point", "Sweep", "Task"),
@@ -23,6 +24,7 @@ _MODULES = {
         "format_count",
         "format_flop",
         "format_flop_per_s",
+        "format_j",
         "format_memory",
         "format_ratio",
         "format_s",
