@@ -12,20 +12,21 @@ from torch.nn import functional
 
 from labkit import devices
 from labkit.errors import InputError
-from labkit.measurement import Measurement, Task
+from labkit.measurement import SAME_IN_A_MERGE, Measurement, Task
 from labkit.profiles import current_profile
 from labkit.training.history import History
+from labkit.training.watch import PHASES
 from labkit.workload import count_work
 
 if TYPE_CHECKING:
-    from labkit.training.loop import Training
+    from labkit.training.steps import Training
 
 
 class Report:
-    """Writes the history of one training."""
+    """Writes the history of one training; before is that of its earlier part, read from a checkpoint."""
 
-    def __init__(self, training: Training, threads: int) -> None:
-        self.training, self.threads = training, threads
+    def __init__(self, training: Training, threads: int, before: History | None = None) -> None:
+        self.training, self.threads, self.before = training, threads, before
         self.model_name = name_of(training.model)
         self.flop = step_flop(training.model, (training.settings.batch, *training.data.shape))
         self.machine = devices.machine().id
@@ -33,23 +34,30 @@ class Report:
 
     def history(self, stopped: str = "") -> History:
         """Return the history until now; stopped says where an interrupt came."""
-        training, watch = self.training, self.training.watch
-        phases = {name: self._measurement(name, times_s) for name, times_s in watch.phases_s.items() if times_s}
+        training, watch, before = self.training, self.training.watch, self.before
+        steps = self._measurement("training step", watch.steps_s, warm_up_s=watch.first_steps_s, flop=self.flop)
+        profiled = self._measurement("profiled training step", watch.profiled_s)
+        phases = {name: self._measurement(name, times_s) for name, times_s in watch.phases_s.items()}
+        if before is not None:
+            steps, profiled = _joined(before.steps, steps), _joined(before.profiled, profiled)
+            phases = {name: _joined(before.phases.get(name), phases.get(name)) for name in PHASES}
         return History(
             label=f"{self.model_name} on {training.data!r}",
             planned_epochs=training.settings.epochs,
             epochs=tuple(training.epochs),
-            steps=self._measurement("training step", watch.steps_s, warm_up_s=watch.first_steps_s, flop=self.flop),
-            phases=phases,
-            profiled=self._measurement("training step, taken apart", watch.profiled_s),
+            steps=steps,
+            phases={name: phase for name, phase in phases.items() if phase},
+            profiled=profiled,
             stopped=stopped,
             notes=tuple(filter(None, [training.precision.note])),
         )
 
     def where(self) -> str:
         """Say where the training stands."""
-        epoch, step = divmod(self.training.step, self.training.steps_per_epoch)
-        return f"in epoch {epoch + 1}, after step {step} of {self.training.steps_per_epoch}"
+        done, into = len(self.training.epochs), self.training.steps_into_epoch
+        if not into:
+            return f"after epoch {done}" if done else "before the first step"
+        return f"in epoch {done + 1}, after step {into} of {self.training.steps_per_epoch}"
 
     def _measurement(self, label: str, times_s: Sequence[float], **fields: Any) -> Measurement | None:
         if not times_s:
@@ -72,6 +80,14 @@ class Report:
             notes=tuple(filter(None, [devices.timing_note(training.device)])),
             **fields,
         )
+
+
+def _joined(before: Measurement | None, now: Measurement | None) -> Measurement | None:
+    """Return the times of both parts of a training, or of the later one alone if it went on under other conditions."""
+    if before is None or now is None:
+        return now or before
+    same = all(getattr(before, name) == getattr(now, name) for name in SAME_IN_A_MERGE)
+    return before.merge(now) if same else now
 
 
 def name_of(model: nn.Module) -> str:
