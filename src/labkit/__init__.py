@@ -27,6 +27,7 @@ _MODULES = {
         "small_cnn",
         "train",
         "training_step",
+        "training_work",
     ),
     "prediction": ("extrapolate",),
     "units": (

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
-from torch.nn import functional
 
 from labkit import devices
 from labkit.errors import InputError
 from labkit.measurement import SAME_IN_A_MERGE, Measurement, Task
 from labkit.profiles import current_profile
 from labkit.training.history import History
+from labkit.training.step import work_of
 from labkit.training.watch import PHASES
-from labkit.workload import count_work
 
 if TYPE_CHECKING:
     from labkit.training.steps import Training
@@ -28,7 +25,7 @@ class Report:
     def __init__(self, training: Training, threads: int, before: History | None = None) -> None:
         self.training, self.threads, self.before = training, threads, before
         self.model_name = name_of(training.model)
-        self.flop = step_flop(training.model, (training.settings.batch, *training.data.shape))
+        self.flop = _flop_of(training)
         self.machine = devices.machine().id
         self.profile = current_profile().name
 
@@ -96,15 +93,9 @@ def name_of(model: nn.Module) -> str:
     return name if isinstance(name, str) and name.strip() else type(model).__name__
 
 
-def step_flop(model: nn.Module, shape: Sequence[int]) -> int | None:
-    """Return the FLOP of forward and backward for images of shape, by torch's counter, or None where it cannot tell.
-
-    Nothing is computed: a copy of the model without data (device "meta") goes through the step.
-    """
+def _flop_of(training: Training) -> int | None:
+    """Return the FLOP of a step, or None for a model that cannot be counted, such as one that looks at its data."""
     try:
-        twin = copy.deepcopy(model).to("meta").train()
-        images = torch.empty(tuple(shape), dtype=next(twin.parameters()).dtype, device="meta")
-        labels = torch.zeros(shape[0], dtype=torch.int64, device="meta")
-        return count_work(lambda: functional.cross_entropy(twin(images), labels).backward()).flop
-    except (RuntimeError, NotImplementedError, StopIteration, InputError):  # a model that looks at its data
+        return work_of(training.model, (training.settings.batch, *training.data.shape)).flop
+    except (RuntimeError, NotImplementedError, TypeError, InputError):
         return None

@@ -56,13 +56,14 @@ def take_up(path: Path, training: Training) -> History:
 
     Raises CheckpointError for a file that is damaged, made for another model, no training, or another training.
     """
-    found = checkpoints.load(path, into=training.model, device=training.device)
+    found = checkpoints.load(path, device=training.device)
     state = found.metadata.get(KEY)
     if not isinstance(state, dict) or found.optimiser is None:
         advice = "Only a file that train(checkpoint=…) wrote can be resumed. Leave resume out to begin anew."
         raise CheckpointError(path.name, "it holds weights, but no training to go on with", advice)
     try:
-        _check_same(path, state, training)
+        _check_same(path, state, training)  # before the model is touched
+        checkpoints.load(path, into=training.model, device=training.device)
         training.step = state["step"]
         training.epoch_s = state["epoch_s"]
         training.loss_sum.fill_(state["loss_sum"])
