@@ -8,8 +8,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = {
+    "checkpoints": ("load", "make_gpu_tagged", "save", "sha256_of"),
     "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "shared_values", "speedup"),
     "energy": ("energy_meter",),
+    "datasets": ("Images", "cifar10", "digits", "synthetic_images"),
     "errors": ("LabkitError",),
     "lesson": ("start",),
     "measurement": ("Measurement", "Point", "Sweep", "Task"),
@@ -17,6 +19,17 @@ _MODULES = {
     "roofline": ("Roof", "matmul_work"),
     "sand": ("Team", "fit_team", "largest_miss", "overtakes_at"),
     "timing": ("compare", "measure", "sustain", "sweep"),
+    "training": (
+        "History",
+        "evaluate",
+        "images_per_s",
+        "parameter_count",
+        "residual_net",
+        "small_cnn",
+        "train",
+        "training_step",
+        "training_work",
+    ),
     "prediction": ("extrapolate",),
     "units": (
         "format_bytes",

@@ -14,6 +14,7 @@ from labkit.plotting.show import alt_text, show, to_html, to_png
 from labkit.plotting.sustained import plot_over_time
 from labkit.plotting.teams import plot_teams
 from labkit.plotting.times import plot_throughput, plot_times
+from labkit.plotting.training import plot_phases, plot_training
 
 __all__ = [
     "alt_text",
@@ -22,6 +23,7 @@ __all__ = [
     "plot_bars",
     "plot_lines",
     "plot_over_time",
+    "plot_phases",
     "plot_request",
     "plot_roofline",
     "plot_samples",
@@ -30,6 +32,7 @@ __all__ = [
     "plot_teams",
     "plot_throughput",
     "plot_times",
+    "plot_training",
     "plot_values",
     "show",
     "to_html",
