@@ -32,7 +32,7 @@ def round_to(x: Any, name: str) -> Any:
     """Return x with every number rounded to the nearest one of "tf32", "bfloat16" or "float16", ties to even.
 
     x is a number, an array or a tensor, taken as float32; the result is a float, or float32 of the same shape. What
-    is too large becomes infinite. A GPU may break ties away from zero instead (PTX: cvt.rna.tf32) and make 1025 of 1024.5.
+    is too large becomes infinite. A GPU may break ties away from zero instead (PTX: cvt.rna.tf32): 1024.5 becomes 1025.
     Raises InputError for an unknown format and for what holds no real numbers.
 
     >>> round_to(1024.5, "tf32"), round_to(1024.6, "tf32")  # 10 mantissa bits: above 1024 only whole numbers
