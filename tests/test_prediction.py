@@ -145,6 +145,16 @@ def test_an_extrapolation_scales_times_and_work_and_says_so() -> None:
     assert large.provenance == "time grows with n³, from loop n=100 measured here"
 
 
+@pytest.mark.parametrize("source", ["recorded", "predicted"])
+def test_an_extrapolation_of_what_was_not_measured_here_does_not_say_so(source: str) -> None:
+    small = Measurement(task=Task(label="step"), times_s=[0.1], source=source, provenance="a T4, 2026")
+    large = extrapolate(small, 10, law="time grows with the steps", parameters={})
+    assert (large.source, large.provenance) == (
+        "predicted",
+        f"time grows with the steps, from step {source} (a T4, 2026)",
+    )
+
+
 @pytest.mark.parametrize("factor", [0, -1, math.nan, math.inf, "twice"])
 def test_a_factor_of_nonsense_is_refused(factor) -> None:
     small = Measurement(task=Task(label="loop"), times_s=[1.0])

@@ -128,6 +128,8 @@ def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters
     """
     check_positive("factor", factor)
     task = check_kind("measurement", measurement, Measurement).task
+    here = measurement.source == "measured"
+    origin = "measured here" if here else f"{measurement.source} ({measurement.provenance})"
     return dataclasses.replace(
         measurement,
         task=dataclasses.replace(
@@ -140,7 +142,7 @@ def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters
         warm_up_s=(),
         device_times_s=(),
         source="predicted",
-        provenance=f"{law}, from {measurement.task} measured here",
+        provenance=f"{law}, from {task} {origin}",
     )
 
 
