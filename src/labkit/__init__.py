@@ -23,6 +23,7 @@ _MODULES = {
         "format_count",
         "format_flop",
         "format_flop_per_s",
+        "format_images_per_s",
         "format_memory",
         "format_ratio",
         "format_s",

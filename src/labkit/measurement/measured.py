@@ -139,6 +139,12 @@ class Measurement:
         return None if self.implausible or self.task.bytes_moved is None else self.task.bytes_moved / self.median_s
 
     @property
+    def images_per_s(self) -> float | None:
+        """Images per second at the median, or None where the task has no parameter batch or the time is implausible."""
+        batch = self.task.parameters.get("batch")
+        return None if self.implausible or isinstance(batch, str | bool | None) else batch / self.median_s
+
+    @property
     def legend(self) -> str:
         """The device with its threads and the source of the number, for a table row or a legend."""
         threads = f", {self.threads} thread{'s' if self.threads > 1 else ''}" if self._on_cpu and self.threads else ""
