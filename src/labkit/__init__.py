@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "shared_values", "speedup"),
+    "datasets": ("Images", "cifar10", "digits", "synthetic_images"),
     "errors": ("LabkitError",),
     "lesson": ("start",),
     "measurement": ("Measurement", "Point", "Sweep", "Task"),
@@ -16,6 +17,16 @@ _MODULES = {
     "roofline": ("Roof", "matmul_work"),
     "sand": ("Team", "fit_team", "largest_miss", "overtakes_at"),
     "timing": ("compare", "measure", "sustain", "sweep"),
+    "training": (
+        "History",
+        "evaluate",
+        "images_per_s",
+        "parameter_count",
+        "residual_net",
+        "small_cnn",
+        "train",
+        "training_step",
+    ),
     "prediction": ("extrapolate",),
     "units": (
         "format_bytes",

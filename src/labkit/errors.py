@@ -97,6 +97,20 @@ def check_count(name: str, value: Any) -> int:
     return number
 
 
+def check_seed(value: Any) -> int:
+    """Return value as an int if every random generator takes it as a seed: whole, from 0 to 2**32 - 1.
+
+    Raises InputError for anything else.
+
+    >>> check_seed(7)
+    7
+    """
+    number = _plain_number(value)
+    if not isinstance(number, int) or not 0 <= number < 2**32:  # NumPy's takes no more, torch's none below 0
+        raise InputError(f"seed={value!r}", "a seed is a whole number from 0 to 2**32 - 1", "Try seed=0.")
+    return number
+
+
 def check_text(name: str, value: Any, *, empty_ok: bool = False) -> str:
     """Return value if it is a text with something in it (or an empty one where allowed), else raise InputError.
 

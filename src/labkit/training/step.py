@@ -1,0 +1,70 @@
+"""One real training step as a function of no arguments, to be measured, swept and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from labkit import devices
+from labkit.datasets import Images, synthetic_images
+from labkit.errors import InputError, check_count, check_kind
+from labkit.training.evaluation import check_fit
+from labkit.training.models import check_model
+from labkit.training.precision import Precision, mover
+from labkit.training.settings import LEARNING_RATE, adamw
+
+
+def training_step(
+    model: nn.Module,
+    batch: int | Images,
+    *,
+    size: int | None = None,
+    device: Any = "auto",
+    dtype: str = "float32",
+    channels_last: bool = False,
+) -> Callable[[], torch.Tensor]:
+    """Return a function that does one training step on device and returns the loss: forward, backward and optimiser.
+
+    batch is the number of synthetic images, or Images that all go into each step. They lie on the device already:
+    neither waiting for data nor transfer is in it. size is a side of the synthetic images, where the model does not
+    say it. The model is changed by every call, and carried to device ("meta" too, to count work without doing it).
+    Raises InputError for nonsense, DataError where images do not fit the model, DeviceError for a missing device.
+
+    >>> from labkit.training.models import small_cnn
+    >>> step = training_step(small_cnn(width=4), 8, device="cpu")
+    >>> step().device
+    device(type='cpu')
+    """
+    check_model(model)
+    check_kind("channels_last", channels_last, bool)
+    data = batch if isinstance(batch, Images) else _made_for(model, check_count("batch", batch), size)
+    check_fit(model, data, "batch")
+    target = devices.pick(device)
+    precision = Precision(dtype, target)
+    layout = torch.channels_last if channels_last else torch.preserve_format
+    model.to(device=target.torch_name, dtype=precision.weights, memory_format=layout).train()
+    images, labels = mover(target, precision, channels_last)(data.images, data.labels)
+    optimiser = adamw(model, LEARNING_RATE, device=target)
+
+    def step() -> torch.Tensor:
+        with precision():
+            loss = functional.cross_entropy(model(images), labels)
+        precision.backward(loss)
+        precision.step(optimiser)
+        return loss.detach()
+
+    return step
+
+
+def _made_for(model: nn.Module, count: int, size: int | None) -> Images:
+    """Return synthetic images that fit the model: 32×32 where neither it nor the caller says another size."""
+    channels, own_size, classes = (getattr(model, asked, None) for asked in ("channels", "size", "classes"))
+    if not isinstance(channels, int) or not isinstance(classes, int):
+        advice = "Pass the images instead: synthetic_images(64, size=32, channels=3, classes=10)."
+        raise InputError(type(model).__name__, "this model does not say which images it takes", advice)
+    size = own_size or 32 if size is None else size
+    return synthetic_images(count, size=size, channels=channels, classes=classes)
