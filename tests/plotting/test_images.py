@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from labkit.datasets import Images, synthetic_images
 
+from labkit.datasets import Images, synthetic_images
 from labkit.errors import InputError
 from labkit.plotting import alt_text, plot_images
 
@@ -28,10 +28,10 @@ def test_the_first_images_are_drawn_under_their_classes():
 
 def test_wrong_ones_come_first_and_are_marked_in_two_ways():
     ax = plot_images(four(), guesses=torch.tensor([0, 1, 1, 0]))
-    assert words_in(ax) == ["✗ cat, not dog", "✗ dog, not cat", "cat", "dog"]
+    assert words_in(ax) == ["✗ cat\nas dog", "✗ dog\nas cat", "cat", "dog"]
     assert [text.get_weight() for text in ax.texts] == ["bold", "bold", "normal", "normal"]
-    assert ax.get_title(loc="left").endswith("2 taken for another class, shown first")
-    assert alt_text(ax).endswith("Images: ✗ cat, not dog, ✗ dog, not cat, cat, dog.")
+    assert ax.get_title(loc="left") == "pets (real): 2 of 4 wrong, shown first"
+    assert alt_text(ax).endswith("Images: ✗ cat as dog, ✗ dog as cat, cat, dog.")
 
 
 def test_synthetic_images_say_so():

@@ -8,14 +8,16 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from labkit.datasets import Images
+from labkit.datasets import SYNTHETIC, Images
 from labkit.errors import InputError, check_count, check_kind, listed
 from labkit.plotting.style import PALETTE, SMALL, WIDTH_IN, axes_for, describe_axes, finish, is_own
 
 COLUMNS = 10
-LABEL_ROOM = 0.32  # above each image, as a share of its height
+LINE = 0.28  # of text above each image, as a share of its height
 GAP = 0.12
-RIGHT, WRONG = "black", PALETTE[1]
+SHORT = 2  # characters of a class's name with which a wrong guess fits on one line
+WIDEST = 10  # characters that fit above an image in the usual size
+RIGHT, WRONG, CROSS = "black", PALETTE[1], "✗"
 
 
 def plot_images(
@@ -28,7 +30,7 @@ def plot_images(
 ) -> Axes:
     """Draw the first count images under their classes; with guesses, the number of a class for each, the wrong first.
 
-    A wrong one is marked with a cross, its class and the guess. The title says whether the images are real.
+    A wrong one is marked with a cross: its class, as what it was guessed. The title says whether the images are real.
     Raises InputError for anything but Images, and for guesses that are not one known class for each image.
 
     >>> from labkit.datasets import digits
@@ -40,43 +42,48 @@ def plot_images(
     labels = images.labels.tolist()
     order = sorted(range(len(images)), key=lambda index: guessed[index] == labels[index])
     shown = order[: check_count("count", count)]
+    words = [_words(images, index, guessed[index]) for index in shown]
+    room = LINE * (1 + max(text.count("\n") for text in words))
     rows = math.ceil(len(shown) / COLUMNS)
-    columns = min(COLUMNS, len(shown))
     ax = axes_for(ax)
     if is_own(ax):
-        ax.figure.set_size_inches(WIDTH_IN, 0.45 + rows * (WIDTH_IN / COLUMNS) * (1 + LABEL_ROOM))
-    for place, index in enumerate(shown):
+        ax.figure.set_size_inches(WIDTH_IN, 0.35 + rows * (WIDTH_IN / COLUMNS) * (1 + room))
+    for place, (index, text) in enumerate(zip(shown, words, strict=True)):
         row, column = divmod(place, COLUMNS)
-        _draw(ax, column, row * (1 + LABEL_ROOM), images, index, guessed[index])
-    ax.set(xlim=(0, max(columns, COLUMNS)), ylim=(rows * (1 + LABEL_ROOM), 0), aspect="equal")
+        _draw(ax, (column, row * (1 + room) + room), images.images[index], text)
+    ax.set(xlim=(0, COLUMNS), ylim=(rows * (1 + room), 0), aspect="equal")
     ax.set_axis_off()
     if title is None:
         title = repr(images) if guesses is None else _score(images, labels, guessed)
-    describe_axes(ax, f"{title}. Images: {', '.join(_words(images, i, guessed[i]) for i in shown)}.")
+    describe_axes(ax, f"{title}. Images: {', '.join(words)}.".replace("\n", " "))
     return finish(ax, title=title, legend=False)
 
 
-def _draw(ax: Axes, left: float, top: float, images: Images, index: int, guess: int) -> None:
-    pixels = images.images[index].permute(1, 2, 0).numpy()  # (channels, height, width) -> (height, width, channels)
-    box = (left, left + 1 - GAP, top + 1 - GAP + LABEL_ROOM, top + LABEL_ROOM)
+def _draw(ax: Axes, corner: tuple[float, float], image: Any, text: str) -> None:
+    """Draw an image (channels, height, width) with its upper left corner there, and the text above it."""
+    left, top = corner
+    pixels = image.permute(1, 2, 0).numpy()  # height, width, channels
+    box = (left, left + 1 - GAP, top + 1 - GAP, top)
     if pixels.shape[2] == 3:
         ax.imshow(pixels, extent=box, interpolation="nearest")
     else:  # ink on paper: 1 is black
         ax.imshow(pixels.mean(axis=2), extent=box, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
-    is_wrong = guess != images.labels[index]
-    look = {"color": WRONG if is_wrong else RIGHT, "weight": "bold" if is_wrong else "normal", "fontsize": SMALL}
-    middle = left + (1 - GAP) / 2
-    ax.text(middle, top + LABEL_ROOM - 0.06, _words(images, index, guess), ha="center", va="bottom", **look)
+    size = SMALL if max(map(len, text.split("\n"))) <= WIDEST else SMALL - 2
+    look = {"color": WRONG, "weight": "bold"} if text.startswith(CROSS) else {"color": RIGHT}
+    ax.text(left + (1 - GAP) / 2, top - 0.05, text, ha="center", va="bottom", fontsize=size, **look)
 
 
 def _words(images: Images, index: int, guess: int) -> str:
-    name = images.classes[images.labels[index]]
-    return name if guess == images.labels[index] else f"✗ {name}, not {images.classes[guess]}"
+    name, other = images.classes[images.labels[index]], images.classes[guess]
+    if name == other:
+        return name
+    return f"{CROSS} {name}{' ' if max(map(len, (name, other))) <= SHORT else chr(10)}as {other}"
 
 
 def _score(images: Images, labels: list[int], guessed: list[int]) -> str:
     wrong = sum(label != guess for label, guess in zip(labels, guessed, strict=True))
-    return f"{images!r}: {wrong} taken for another class, shown first"
+    source = SYNTHETIC if images.synthetic else "real"
+    return f"{images.name} ({source}): {wrong} of {len(labels)} wrong{', shown first' if wrong else ''}"
 
 
 def _checked(guesses: Any, images: Images) -> list[int]:
