@@ -8,6 +8,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = {
+    "checkpoints": ("load", "make_gpu_tagged", "save", "sha256_of"),
     "comparison": ("crossover", "fit_amdahl", "fit_power_law", "rank", "shared_values", "speedup"),
     "datasets": ("Images", "cifar10", "digits", "synthetic_images"),
     "errors": ("LabkitError",),
@@ -26,6 +27,7 @@ _MODULES = {
         "small_cnn",
         "train",
         "training_step",
+        "training_work",
     ),
     "prediction": ("extrapolate",),
     "units": (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -41,18 +43,27 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     return _replace(path, content)
 
 
-def _replace(path: Path, content: bytes) -> Path:
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside path to write to, and rename it into place; on any error path stays as it was.
+
+    The folder is made if need be. An OSError of writing or renaming is the caller's to explain.
+    """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _replace(path: Path, content: bytes) -> Path:
+    try:
+        with replaced(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as problem:
         advice = "Make room, or choose another folder: os.environ['LABKIT_RESULTS'] = …, then start the lesson again."
         raise RecordError(str(path), f"the file could not be written ({problem.strerror})", advice) from problem

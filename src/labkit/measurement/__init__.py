@@ -3,7 +3,7 @@
 These hold numbers and say where they come from. They never time anything themselves, and need no torch.
 """
 
-from labkit.measurement.measured import NOISY_SPREAD, SOURCES, Measurement
+from labkit.measurement.measured import NOISY_SPREAD, SAME_IN_A_MERGE, SOURCES, Measurement
 from labkit.measurement.record_format import FORMAT_VERSION
 from labkit.measurement.sweep import MEASURED, OUT_OF_MEMORY, Point, Sweep, check_functions, checked_values
 from labkit.measurement.task import Task
@@ -13,6 +13,7 @@ __all__ = [
     "MEASURED",
     "NOISY_SPREAD",
     "OUT_OF_MEMORY",
+    "SAME_IN_A_MERGE",
     "SOURCES",
     "Measurement",
     "Point",

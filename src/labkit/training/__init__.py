@@ -4,7 +4,7 @@ from labkit.training.evaluation import evaluate
 from labkit.training.history import Epoch, History, images_per_s
 from labkit.training.loop import train
 from labkit.training.models import ImageNet, parameter_count, residual_net, small_cnn
-from labkit.training.step import training_step
+from labkit.training.step import training_step, training_work
 from labkit.training.watch import PHASES
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "small_cnn",
     "train",
     "training_step",
+    "training_work",
 ]

@@ -13,6 +13,8 @@ from labkit.datasets import Images
 from labkit.errors import DataError, check_count, check_kind
 from labkit.training.precision import Precision, mover
 
+BATCH = 512  # images at a time: the results are the same, only the memory differs
+
 
 def evaluate(
     model: nn.Module, data: Images, *, device: Any = "auto", batch: int = 512, dtype: str = "float32"
@@ -32,7 +34,7 @@ def evaluate(
 
 
 def loss_and_accuracy(
-    model: nn.Module, data: Images, *, device: devices.Device, precision: Precision, batch: int
+    model: nn.Module, data: Images, *, device: devices.Device, precision: Precision, batch: int = BATCH
 ) -> tuple[float, float]:
     """Return the mean loss and the accuracy of a model that is on device already."""
     move = mover(device, precision, channels_last=False)

@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
-from torch.nn import functional
 
 from labkit import devices
 from labkit.errors import InputError
-from labkit.measurement import Measurement, Task
+from labkit.measurement import SAME_IN_A_MERGE, Measurement, Task
 from labkit.profiles import current_profile
 from labkit.training.history import History
-from labkit.workload import count_work
+from labkit.training.step import work_of
+from labkit.training.watch import PHASES
 
 if TYPE_CHECKING:
-    from labkit.training.loop import Training
+    from labkit.training.steps import Training
 
 
 class Report:
-    """Writes the history of one training."""
+    """Writes the history of one training; before is that of its earlier part, read from a checkpoint."""
 
-    def __init__(self, training: Training, threads: int) -> None:
-        self.training, self.threads = training, threads
+    def __init__(self, training: Training, threads: int, before: History | None = None) -> None:
+        self.training, self.threads, self.before = training, threads, before
         self.model_name = name_of(training.model)
-        self.flop = step_flop(training.model, (training.settings.batch, *training.data.shape))
+        self.flop = _flop_of(training)
         self.machine = devices.machine().id
         self.profile = current_profile().name
 
     def history(self, stopped: str = "") -> History:
         """Return the history until now; stopped says where an interrupt came."""
-        training, watch = self.training, self.training.watch
-        phases = {name: self._measurement(name, times_s) for name, times_s in watch.phases_s.items() if times_s}
+        training, watch, before = self.training, self.training.watch, self.before
+        steps = self._measurement("training step", watch.steps_s, warm_up_s=watch.first_steps_s, flop=self.flop)
+        profiled = self._measurement("profiled training step", watch.profiled_s)
+        phases = {name: self._measurement(name, times_s) for name, times_s in watch.phases_s.items()}
+        if before is not None:
+            steps, profiled = _joined(before.steps, steps), _joined(before.profiled, profiled)
+            phases = {name: _joined(before.phases.get(name), phases.get(name)) for name in PHASES}
         return History(
             label=f"{self.model_name} on {training.data!r}",
             planned_epochs=training.settings.epochs,
             epochs=tuple(training.epochs),
-            steps=self._measurement("training step", watch.steps_s, warm_up_s=watch.first_steps_s, flop=self.flop),
-            phases=phases,
-            profiled=self._measurement("training step, taken apart", watch.profiled_s),
+            steps=steps,
+            phases={name: phase for name, phase in phases.items() if phase},
+            profiled=profiled,
             stopped=stopped,
             notes=tuple(filter(None, [training.precision.note])),
         )
 
     def where(self) -> str:
         """Say where the training stands."""
-        epoch, step = divmod(self.training.step, self.training.steps_per_epoch)
-        return f"in epoch {epoch + 1}, after step {step} of {self.training.steps_per_epoch}"
+        done, into = len(self.training.epochs), self.training.steps_into_epoch
+        if not into:
+            return f"after epoch {done}" if done else "before the first step"
+        return f"in epoch {done + 1}, after step {into} of {self.training.steps_per_epoch}"
 
     def _measurement(self, label: str, times_s: Sequence[float], **fields: Any) -> Measurement | None:
         if not times_s:
@@ -74,21 +79,23 @@ class Report:
         )
 
 
+def _joined(before: Measurement | None, now: Measurement | None) -> Measurement | None:
+    """Return the times of both parts of a training, or of the later one alone if it went on under other conditions."""
+    if before is None or now is None:
+        return now or before
+    same = all(getattr(before, name) == getattr(now, name) for name in SAME_IN_A_MERGE)
+    return before.merge(now) if same else now
+
+
 def name_of(model: nn.Module) -> str:
     """Return what a model is called: its own name if it has one, else that of its class."""
     name = getattr(model, "name", None)
     return name if isinstance(name, str) and name.strip() else type(model).__name__
 
 
-def step_flop(model: nn.Module, shape: Sequence[int]) -> int | None:
-    """Return the FLOP of forward and backward for images of shape, by torch's counter, or None where it cannot tell.
-
-    Nothing is computed: a copy of the model without data (device "meta") goes through the step.
-    """
+def _flop_of(training: Training) -> int | None:
+    """Return the FLOP of a step, or None for a model that cannot be counted, such as one that looks at its data."""
     try:
-        twin = copy.deepcopy(model).to("meta").train()
-        images = torch.empty(tuple(shape), dtype=next(twin.parameters()).dtype, device="meta")
-        labels = torch.zeros(shape[0], dtype=torch.int64, device="meta")
-        return count_work(lambda: functional.cross_entropy(twin(images), labels).backward()).flop
-    except (RuntimeError, NotImplementedError, StopIteration, InputError):  # a model that looks at its data
+        return work_of(training.model, (training.settings.batch, *training.data.shape)).flop
+    except (RuntimeError, NotImplementedError, TypeError, InputError):
         return None

@@ -1,0 +1,131 @@
+"""Putting weights into a model: which names and shapes fit, and what does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from labkit.checkpoints.contents import State
+from labkit.checkpoints.names import matched
+from labkit.errors import CheckpointError
+
+MOST_SHOWN = 6
+COUNTER = "num_batches_tracked"  # of a batch norm: files from before PyTorch 0.4.1 have none, and no result needs it
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a file's weights and a model's meet: the weights by the model's names, and what is left on either side."""
+
+    state: State
+    renamed: dict[str, str]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    misshapen: dict[str, tuple[str, str]]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every name is on both sides, in the same shape."""
+        return not (self.missing or self.unexpected or self.misshapen)
+
+
+def fit(state: Mapping[str, torch.Tensor], model: nn.Module) -> Fit:
+    """Match weights with a model by name and shape; nothing is changed."""
+    wanted = model.state_dict()
+    renamed = matched(state, wanted)
+    by_name = {renamed[name]: value for name, value in state.items()}
+    _fill_in(by_name, wanted)
+    misshapen = {name: found for name, value in by_name.items() if (found := _clash(value, wanted.get(name)))}
+    missing = tuple(name for name in wanted if name not in by_name and not name.endswith(COUNTER))
+    unexpected = tuple(name for name in by_name if name not in wanted)
+    fitting = {name: value for name, value in by_name.items() if name in wanted and name not in misshapen}
+    return Fit(fitting, renamed, missing, unexpected, misshapen)
+
+
+def check_fit(found: Fit, model: nn.Module, given: str, *, strict: bool) -> list[str]:
+    """Return notes on what does not fit. Raises CheckpointError for that if strict, or if no name fits at all."""
+    kind = type(model).__name__
+    if not found.state:
+        sides = f"the file has {_some(found.renamed)}; the model has {_some(model.state_dict())}"
+        shapes = f"; {_clashes(found)}" if found.misshapen else ""
+        advice = "The file belongs to another model: build that one."
+        raise CheckpointError(given, f"nothing in it fits the model {kind}: {sides}{shapes}", advice)
+    parts = []
+    if found.missing:
+        parts.append(f"missing in the file: {_some(found.missing)}")
+    if found.unexpected:
+        parts.append(f"unknown to the model: {_some(found.unexpected)}")
+    if found.misshapen:
+        parts.append(f"of another shape: {_clashes(found)}")
+    if parts and strict:
+        advice = "Build the model as it was trained (layers, width, classes), or take what fits with strict=False."
+        raise CheckpointError(given, f"its weights do not fit the model {kind}; {'; '.join(parts)}", advice)
+    return [f"Not loaded, as strict=False allows; {part}." for part in parts]
+
+
+def pour(found: Fit, model: nn.Module) -> list[str]:
+    """Copy the weights that fit into the model, in the model's dtypes. Return a note on each change of dtype."""
+    wanted = model.state_dict()
+    pairs = [(value, wanted[name]) for name, value in found.state.items() if _is_tensor(value)]
+    changes = Counter((_dtype(theirs), _dtype(ours)) for theirs, ours in pairs if theirs.dtype != ours.dtype)
+    model.load_state_dict(found.state, strict=False)
+    return [f"{count_of(count, 'tensor')} turned from {old} into {new}." for (old, new), count in changes.items()]
+
+
+def count_of(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> count_of(1, "tensor"), count_of(3, "tensor")
+    ('1 tensor', '3 tensors')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _fill_in(by_name: State, wanted: Mapping[str, torch.Tensor]) -> None:
+    """Add a name that the file leaves out because the model shares its tensor with one that the file has."""
+    shared = {_place(wanted[name]): name for name in by_name if name in wanted and _is_tensor(wanted[name])}
+    for name, tensor in wanted.items():
+        if name not in by_name and _is_tensor(tensor) and tensor.numel() and _place(tensor) in shared:
+            by_name[name] = by_name[shared[_place(tensor)]]
+
+
+def _place(tensor: torch.Tensor) -> tuple[object, ...]:
+    return (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(names[:MOST_SHOWN]) + more
+
+
+def _clash(theirs: object, ours: object) -> tuple[str, str] | None:
+    """Return both shapes if they differ, or both dtypes if one holds whole numbers and the other does not."""
+    if not (_is_tensor(theirs) and _is_tensor(ours)):
+        return None
+    if theirs.shape != ours.shape:
+        return str(tuple(theirs.shape)), str(tuple(ours.shape))
+    if _is_whole(theirs) != _is_whole(ours):
+        return _dtype(theirs), _dtype(ours)
+    return None
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex())
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _clashes(found: Fit) -> str:
+    pairs = found.misshapen.items()
+    return _some(f"{name} is {theirs} in the file, {ours} in the model" for name, (theirs, ours) in pairs)
