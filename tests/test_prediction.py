@@ -143,6 +143,16 @@ def test_an_extrapolation_scales_times_and_work_and_says_so() -> None:
     assert large.flop_per_s == pytest.approx(small.flop_per_s)
     assert (large.source, large.warm_up_s, large.threads) == ("predicted", (), 1)
     assert large.provenance == "time grows with n³, from loop n=100 measured here"
+    assert large.task.label == "loop"
+
+
+def test_what_is_extrapolated_to_may_have_a_name_of_its_own() -> None:
+    step = Measurement(task=Task(label="step"), times_s=[0.1])
+    training = extrapolate(step, 1000, law="time grows with the steps", parameters={}, label="training")
+    assert (training.task.label, training.provenance) == (
+        "training",
+        "time grows with the steps, from step measured here",
+    )
 
 
 @pytest.mark.parametrize("source", ["recorded", "predicted"])
