@@ -15,6 +15,7 @@ from labkit.plotting.show import alt_text, show, to_html, to_png
 from labkit.plotting.sustained import plot_over_time
 from labkit.plotting.teams import plot_teams
 from labkit.plotting.times import plot_throughput, plot_times
+from labkit.plotting.training import plot_phases, plot_training
 
 __all__ = [
     "alt_text",
@@ -24,6 +25,7 @@ __all__ = [
     "plot_images",
     "plot_lines",
     "plot_over_time",
+    "plot_phases",
     "plot_request",
     "plot_roofline",
     "plot_samples",
@@ -32,6 +34,7 @@ __all__ = [
     "plot_teams",
     "plot_throughput",
     "plot_times",
+    "plot_training",
     "plot_values",
     "show",
     "to_html",

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from labkit import html
+from labkit.comparison import Speedup, speedup
 from labkit.errors import InputError, RecordError, check_count, check_kind, check_number, check_positive, check_text
 from labkit.errors import listed as listed_in
 from labkit.files import read_json, write_json
@@ -122,11 +123,11 @@ class History:
         return {name: total_s / whole_s for name, total_s in totals_s.items()}
 
     @property
-    def profiling_cost(self) -> float | None:
-        """How much longer a profiled step took than one beside it that was not, as a share; None without a profile."""
+    def profiling_cost(self) -> Speedup | None:
+        """How many times as long a profiled step took as those beside it that were not; None without a profile."""
         if self.profiled is None or self.steps is None:
             return None
-        return self.profiled.median_s / self.steps.median_s - 1
+        return speedup(self.profiled, self.steps)
 
     def __repr__(self) -> str:
         lines = [f"{self.label}: {len(self.epochs)} of {self.planned_epochs} epochs in {_seconds(self.train_s)}"]
@@ -144,7 +145,7 @@ class History:
 
     def _warnings(self) -> tuple[str, ...]:
         cost = self.profiling_cost
-        said = [f"taking the phases apart made those steps {cost:+.1%} longer"] if cost is not None else []
+        said = [f"a profiled step took {cost} as long as one that was not"] if cost else []
         return (*said, *filter(None, [self.stopped]), *self.notes)
 
     def _repr_html_(self) -> str:
