@@ -143,6 +143,26 @@ def test_an_extrapolation_scales_times_and_work_and_says_so() -> None:
     assert large.flop_per_s == pytest.approx(small.flop_per_s)
     assert (large.source, large.warm_up_s, large.threads) == ("predicted", (), 1)
     assert large.provenance == "time grows with n³, from loop n=100 measured here"
+    assert large.task.label == "loop"
+
+
+def test_what_is_extrapolated_to_may_have_a_name_of_its_own() -> None:
+    step = Measurement(task=Task(label="step"), times_s=[0.1])
+    training = extrapolate(step, 1000, law="time grows with the steps", parameters={}, label="training")
+    assert (training.task.label, training.provenance) == (
+        "training",
+        "time grows with the steps, from step measured here",
+    )
+
+
+@pytest.mark.parametrize("source", ["recorded", "predicted"])
+def test_an_extrapolation_of_what_was_not_measured_here_does_not_say_so(source: str) -> None:
+    small = Measurement(task=Task(label="step"), times_s=[0.1], source=source, provenance="a T4, 2026")
+    large = extrapolate(small, 10, law="time grows with the steps", parameters={})
+    assert (large.source, large.provenance) == (
+        "predicted",
+        f"time grows with the steps, from step {source} (a T4, 2026)",
+    )
 
 
 @pytest.mark.parametrize("factor", [0, -1, math.nan, math.inf, "twice"])

@@ -94,6 +94,7 @@ def test_rates_and_work():
     assert units.format_bytes_per_s(12.34e9) == "12.3 GB/s"
     assert units.format_bytes_per_s(3.35e12) == "3.35 TB/s"
     assert units.format_hz(1590e6) == "1.59 GHz"
+    assert units.format_images_per_s(1_250_000) == "1.25 million images/s"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,6 @@ _MODULES = {
     "training": (
         "History",
         "evaluate",
-        "images_per_s",
         "parameter_count",
         "residual_net",
         "small_cnn",
@@ -55,6 +54,7 @@ _MODULES = {
         "format_flop",
         "format_flop_per_s",
         "format_j",
+        "format_images_per_s",
         "format_memory",
         "format_ratio",
         "format_s",

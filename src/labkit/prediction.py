@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from labkit.errors import check_choice, check_kind, check_positive
+from labkit.errors import check_choice, check_kind, check_positive, check_text
 from labkit.hardware import Gpu, prediction_model
 from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task, check_functions, checked_values
 from labkit.roofline import FROM_CATALOGUE, Prediction, Work, predict, predict_transfer
@@ -117,8 +117,12 @@ def predict_sweep(
     return Sweep(label=label, parameter=parameter, points=tuple(points))
 
 
-def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters: Mapping[str, Any]) -> Measurement:
+def extrapolate(
+    measurement: Measurement, factor: float, *, law: str, parameters: Mapping[str, Any], label: str = ""
+) -> Measurement:
     """Return what a measurement predicts for factor times the work, by a stated law; marked as predicted.
+
+    label names the larger task, where it is another one than the measured.
 
     >>> from labkit.measurement import Measurement, Task
     >>> small = Measurement(task=Task(label="loop", parameters={"n": 100}), times_s=[0.1, 0.1])
@@ -128,10 +132,13 @@ def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters
     """
     check_positive("factor", factor)
     task = check_kind("measurement", measurement, Measurement).task
+    here = measurement.source == "measured"
+    origin = "measured here" if here else f"{measurement.source} ({measurement.provenance})"
     return dataclasses.replace(
         measurement,
         task=dataclasses.replace(
             task,
+            label=check_text("label", label, empty_ok=True) or task.label,
             parameters=parameters,
             flop=task.flop and task.flop * factor,
             bytes_moved=task.bytes_moved and task.bytes_moved * factor,
@@ -140,7 +147,7 @@ def extrapolate(measurement: Measurement, factor: float, *, law: str, parameters
         warm_up_s=(),
         device_times_s=(),
         source="predicted",
-        provenance=f"{law}, from {measurement.task} measured here",
+        provenance=f"{law}, from {task} {origin}",
     )
 
 

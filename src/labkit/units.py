@@ -151,6 +151,15 @@ def format_count(count: float) -> str:
     return f"{whole:,f}" if whole < _COUNTS[0].starts_at else _format("count", count, _COUNTS)
 
 
+def format_images_per_s(images_per_s: float) -> str:
+    """Return a rate of images as text; errors as format_s.
+
+    >>> format_images_per_s(12.34), format_images_per_s(5_432.1)
+    ('12.3 images/s', '5,432 images/s')
+    """
+    return f"{format_count(images_per_s)} images/s"
+
+
 def format_ratio(ratio: float) -> str:
     """Return a speedup or another ratio as text; raise InputError if it is zero, negative or not finite.
 

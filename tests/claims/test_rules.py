@@ -6,31 +6,10 @@ import dataclasses
 from typing import Any
 
 import pytest
+from evidence import decide, swept, took
 
 from labkit.claims import DEPENDS, NOT_TESTABLE, OUTCOMES, REFUTED, UPHELD, Verdict, all_claims, find_claim
 from labkit.errors import InputError
-from labkit.measurement import Measurement, Point, Sweep, Task
-
-
-def took(time_s: float, *, spread: float = 0.0, source: str = "measured", **task: Any) -> Measurement:
-    """Return a measurement whose quartiles lie spread × time_s below and above its median."""
-    low, high = time_s * (1 - spread), time_s * (1 + spread)
-    return Measurement(
-        task=Task(label=task.pop("label", "work"), **task),
-        times_s=(low, low, time_s, high, high),
-        source=source,
-        provenance="a model" if source != "measured" else "",
-    )
-
-
-def swept(times_s: dict[float, float], *, parameter: str = "n", **options: Any) -> Sweep:
-    points = [Point(value=value, measurement=took(time_s, **options)) for value, time_s in times_s.items()]
-    return Sweep(label="work", parameter=parameter, points=points)
-
-
-def decide(claim_id: str, **evidence: Any) -> Verdict:
-    return find_claim(claim_id).decide(**evidence)
-
 
 # --- serial-cpu-wins -----------------------------------------------------------------------------------------------
 
@@ -319,7 +298,7 @@ def test_a_number_that_was_not_measured_never_gives_more_than_its_source(claim_i
 
 def test_every_claim_has_a_lesson_and_a_sentence() -> None:
     ids = [claim.id for claim in all_claims()]
-    assert len(ids) == len(set(ids)) == 19
+    assert len(ids) == len(set(ids)) == 21
     for claim in all_claims():
         assert claim.lessons
         assert claim.statement.endswith(".")

@@ -5,25 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from evidence import decide, took
 
-from labkit.claims import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD, Verdict, find_claim
+from labkit.claims import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD
 from labkit.errors import InputError
-from labkit.measurement import Measurement, Task
 from labkit.occupancy import Occupancy, occupancy
 
 SAVED = {"add": 1.0, "product": 8.0}
-
-
-def decide(claim_id: str, **evidence: Any) -> Verdict:
-    return find_claim(claim_id).decide(**evidence)
-
-
-def took(time_s: float, *, spread: float = 0.0, source: str = "measured") -> Measurement:
-    low, high = time_s * (1 - spread), time_s * (1 + spread)
-    provenance = "a model" if source != "measured" else ""
-    return Measurement(
-        task=Task(label="kernel"), times_s=(low, low, time_s, high, high), source=source, provenance=provenance
-    )
 
 
 # --- shared-unused ---------------------------------------------------------------------------------------------------

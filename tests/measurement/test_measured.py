@@ -90,10 +90,17 @@ def test_throughput_is_the_work_over_the_median():
     assert (measurement().flop_per_s, measurement().bytes_per_s) == (None, None)
 
 
+def test_images_per_second_are_the_batch_over_the_median():
+    found = measurement([0.4, 0.5, 0.6, 100], task=Task(label="step", parameters={"batch": 11}))
+    assert found.images_per_s == pytest.approx(20)
+    assert measurement().images_per_s is None
+    assert measurement(task=Task(label="step", parameters={"batch": "all"})).images_per_s is None
+
+
 def test_an_implausible_time_gives_no_throughput():
-    task = Task(label="matmul", flop=2e9, bytes_moved=3e6)
+    task = Task(label="matmul", flop=2e9, bytes_moved=3e6, parameters={"batch": 8})
     found = measurement(task=task, implausible="2 PFLOP/s is above the stated peak")
-    assert (found.flop_per_s, found.bytes_per_s) == (None, None)
+    assert (found.flop_per_s, found.bytes_per_s, found.images_per_s) == (None, None, None)
     assert "IMPLAUSIBLE: 2 PFLOP/s is above the stated peak" in repr(found)
     assert "GFLOP/s" not in repr(found)
 

@@ -6,9 +6,9 @@ import pytest
 from labkit.measurement import Measurement, Point, Sweep, Task
 
 
-def measurement(times_s, *, source="measured", label="mm", flop=None, bytes_moved=None, **fields):
+def measurement(times_s, *, source="measured", label="mm", flop=None, bytes_moved=None, parameters=(), **fields):
     fields.setdefault("provenance", "" if source == "measured" else "a hand-made example")
-    task = Task(label=label, flop=flop, bytes_moved=bytes_moved)
+    task = Task(label=label, flop=flop, bytes_moved=bytes_moved, parameters=dict(parameters))
     return Measurement(task=task, times_s=times_s, source=source, **fields)
 
 

@@ -80,9 +80,10 @@ def test_a_sample_of_many_calls_lasts_that_many_times_as_long():
 
 
 def test_the_work_decides_the_quantity_unless_it_is_named():
-    run = measurement([1.0] * 20, flop=2e9, bytes_moved=3e9)
+    run = measurement([1.0] * 20, flop=2e9, bytes_moved=3e9, parameters={"batch": 32})
     assert "2 GFLOP/s" in legend_of(plot_over_time(run))[1]
     assert "3 GB/s" in legend_of(plot_over_time(run, quantity="bytes_per_s"))[1]
+    assert "32 images/s" in legend_of(plot_over_time(run, quantity="images_per_s"))[1]
     assert "1 calls/s" in legend_of(plot_over_time(run, quantity="calls_per_s"))[1]
 
 

@@ -97,6 +97,17 @@ def test_bytes_per_second_and_peaks_with_their_source():
     assert [(line.get_ydata()[0], line.get_linestyle()) for line in guides] == [(320e9, ":"), (9e9, "-")]
 
 
+def test_images_per_second_are_the_batch_over_the_time():
+    points = [
+        Point(value=width, measurement=measurement([time_s], parameters={"batch": 32, "width": width}))
+        for width, time_s in ((8, 0.5), (16, 2.0))
+    ]
+    ax = plot_throughput(Sweep(label="step", parameter="width", points=points), quantity="images_per_s")
+    assert list(series_of(ax)[0].get_ydata()) == [64, 16]
+    assert ax.yaxis.get_major_formatter()(64) == "64 images/s"
+    assert ax.get_ylabel().startswith("images per second")
+
+
 def test_implausible_points_are_left_out_and_counted():
     good = Point(value=1, measurement=measurement([1.0], flop=1e9))
     bad = Point(value=2, measurement=measurement([1e-9], flop=1e9, implausible="above the stated peak"))
@@ -122,6 +133,7 @@ def test_drawing_into_given_axes_goes_on_with_the_next_colour():
         (lambda: plot_times(sweep(CUBIC), slope=-1), "slope=-1"),
         (lambda: plot_times(sweep(CUBIC), ax="left"), "ax='left'"),
         (lambda: plot_throughput(sweep(CUBIC)), "its flop is"),
+        (lambda: plot_throughput(sweep(CUBIC), quantity="images_per_s"), "its batch is. Say how much one call does"),
         (lambda: plot_throughput(sweep(CUBIC, flop=1.0), quantity="flops"), "quantity='flops'"),
         (lambda: plot_throughput(sweep(CUBIC, flop=1.0), peaks=[("T4", -1)]), "T4=-1"),
         (lambda: plot_throughput(sweep(CUBIC, flop=1.0), peaks=[("T4", 0)]), "T4=0"),

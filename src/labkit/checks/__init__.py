@@ -1,6 +1,6 @@
 """Checks of the exercises' answers: what a check says (CheckResult), and the exercises of each lesson."""
 
-from labkit.checks import lesson_00, lesson_01, lesson_02, lesson_04
+from labkit.checks import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04
 from labkit.checks.exercises import Exercise, find_exercise
 from labkit.checks.puzzles import Launch, Limit, Puzzle
 from labkit.checks.results import NOT_ATTEMPTED, NOT_TESTABLE, NOT_YET, RIGHT, STATUSES, CheckResult
@@ -10,6 +10,7 @@ EXERCISES = {
     "00": lesson_00.EXERCISES,
     "01": lesson_01.EXERCISES,
     "02": lesson_02.EXERCISES,
+    "03": lesson_03.EXERCISES,
     "04": lesson_04.EXERCISES,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ class Exercise:
 
     reference computes the right value for a case; cases are argument tuples of awkward sizes; known_wrong pairs a
     hint with the answer that deserves it; also_right holds right answers of another style, which tests must see
-    accepted. tolerance is relative.
+    accepted. tolerance is relative. Where arguments are not plain values (a network to train), make_arguments makes
+    them anew for each answer from the case, which is then the settings of a small experiment.
     """
 
     name: str
@@ -40,6 +42,17 @@ class Exercise:
     also_right: Sequence[Answer]
     general_hint: str = "Work the case through by hand, line by line."
     tolerance: float = 1e-6
+    make_arguments: Callable[..., tuple[Any, ...]] | None = None
+
+    def outcome(self, answer: Answer, case: tuple[Any, ...]) -> Any:
+        """Return what answer gives for a case, or the exception: a student's code may fail in any way.
+
+        That it ends the program, or has to be stopped because it never ends, is one of them.
+        """
+        try:
+            return answer(*self._arguments(case))
+        except BaseException as problem:
+            return problem
 
     def check(self, answer: Any) -> CheckResult:
         """Return what the first case says that answer does not meet, or "right". Never raises."""
@@ -55,20 +68,30 @@ class Exercise:
         return CheckResult(self.name, RIGHT)
 
     def _check_case(self, answer: Answer, case: tuple[Any, ...]) -> CheckResult | None:
-        expected = self.reference(*copy.deepcopy(case))
-        got = _outcome(answer, case)
+        expected = self.reference(*self._arguments(case))
+        got = self.outcome(answer, case)
         if got is Ellipsis or (got is None and expected is not None):
             ended = " A function that only prints must end with return." if got is None else ""
             return CheckResult(self.name, NOT_ATTEMPTED, hint=f"{self.task}{ended}")
         if not isinstance(got, BaseException) and same(got, expected, self.tolerance):
             return None
-        given = f"{self.name}({', '.join(_short(value) for value in case)})"
-        return CheckResult(self.name, NOT_YET, given, _short(expected), _short(got), self._hint(got, case))
+        return CheckResult(self.name, NOT_YET, self._given(case), _short(expected), _short(got), self._hint(got, case))
+
+    def _arguments(self, case: tuple[Any, ...]) -> tuple[Any, ...]:
+        case = copy.deepcopy(case)
+        return self.make_arguments(*case) if self.make_arguments else case
+
+    def _given(self, case: tuple[Any, ...]) -> str:
+        if self.make_arguments is None:
+            return f"{self.name}({', '.join(_short(value) for value in case)})"
+        names = inspect.signature(self.make_arguments).parameters
+        settings = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, case, strict=True))
+        return f"{self.name} with {settings}"
 
     def _hint(self, got: Any, case: tuple[Any, ...]) -> str:
         """Return the hint of the known wrong answer that gives the same value or fails alike, or the general hint."""
         for hint, wrong in self.known_wrong:
-            known = _outcome(wrong, case)
+            known = self.outcome(wrong, case)
             if isinstance(got, BaseException) or isinstance(known, BaseException):
                 if type(got) is type(known):
                     return hint
@@ -79,17 +102,6 @@ class Exercise:
         if isinstance(got, KeyboardInterrupt):
             return "It was still running when you stopped it. Does every loop come to its end?"
         return "Read the error, then try this call on its own." if isinstance(got, BaseException) else self.general_hint
-
-
-def _outcome(answer: Answer, case: tuple[Any, ...]) -> Any:
-    """Return what answer gives for a case, or the exception: a student's code may fail in any way.
-
-    That it ends the program, or has to be stopped because it never ends, is one of them.
-    """
-    try:
-        return answer(*copy.deepcopy(case))
-    except BaseException as problem:
-        return problem
 
 
 def same(got: Any, expected: Any, tolerance: float) -> bool:

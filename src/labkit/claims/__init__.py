@@ -1,6 +1,6 @@
 """The claims on trial, and the rules that decide them: pure functions of measurements and predictions."""
 
-from labkit.claims import machine, matmul, shared_memory, speed
+from labkit.claims import machine, matmul, shared_memory, speed, training
 from labkit.claims.verdicts import (
     DEPENDS,
     NOT_TESTABLE,
@@ -27,4 +27,5 @@ __all__ = [
     "matmul",
     "shared_memory",
     "speed",
+    "training",
 ]

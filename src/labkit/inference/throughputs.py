@@ -17,7 +17,7 @@ def throughput(
     """Time the model on batches of these sizes, and return the times of a call as a Sweep over "batch".
 
     The batch repeats the first item of example and lies on the device already. The FLOP of a call are counted, so that
-    the sweep has its FLOP per second, too; items_per_s gives the items per second. options are those of sweep; raises
+    the sweep has its FLOP per second, too; images_per_s gives the images per second. options are those of sweep; raises
     what sweep raises.
 
     >>> import torch
@@ -36,8 +36,8 @@ def best_throughput(found: Sweep) -> Measurement:
     Raises InputError for anything else, and for a sweep in which nothing was measured.
     """
     check_kind("found", found, Sweep)
-    rates = [m for m in found.measurements if m.items_per_s]
+    rates = [m for m in found.measurements if m.images_per_s]
     if found.parameter != "batch" or not rates:
         advice = "Try throughput(model, example, [1, 8, 64])."
         raise InputError(f"{found.label} over {found.parameter}", "it has no times of a batch", advice)
-    return max(rates, key=lambda measurement: measurement.items_per_s)
+    return max(rates, key=lambda measurement: measurement.images_per_s)

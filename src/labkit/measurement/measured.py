@@ -139,13 +139,10 @@ class Measurement:
         return None if self.implausible or self.task.bytes_moved is None else self.task.bytes_moved / self.median_s
 
     @property
-    def items_per_s(self) -> float | None:
-        """Items per second at the median, for a task with the parameter "batch": the items of a call; else None.
-
-        Nothing is given for an implausible time.
-        """
+    def images_per_s(self) -> float | None:
+        """Images per second at the median, or None where the task has no parameter batch or the time is implausible."""
         batch = self.task.parameters.get("batch")
-        return None if self.implausible or not isinstance(batch, (int, float)) else batch / self.median_s
+        return None if self.implausible or isinstance(batch, str | bool | None) else batch / self.median_s
 
     @property
     def legend(self) -> str:

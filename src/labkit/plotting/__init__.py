@@ -5,6 +5,7 @@ A figure is made without pyplot, so that no backend is set, none stays open, and
 
 from labkit.plotting.bars import plot_bars, plot_values
 from labkit.plotting.fonts import font_for
+from labkit.plotting.images import plot_images
 from labkit.plotting.lines import plot_lines
 from labkit.plotting.ratios import plot_scaling, plot_speedup
 from labkit.plotting.requests import plot_banks, plot_request
@@ -21,6 +22,7 @@ __all__ = [
     "font_for",
     "plot_banks",
     "plot_bars",
+    "plot_images",
     "plot_lines",
     "plot_over_time",
     "plot_phases",

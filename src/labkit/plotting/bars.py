@@ -41,7 +41,7 @@ def plot_bars(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw one bar a measurement, the first on top: value is "time", "flop_per_s", "bytes_per_s" or "speedup".
+    """Draw one bar a measurement, the first on top: value is "time", "speedup" or a rate such as "flop_per_s".
 
     The whiskers reach from the lower to the upper quartile, for a speedup over its range. A speedup is taken over
     baseline. Raises InputError for nothing, something else, an unknown value, or a speedup without a baseline.

@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import SOURCES, Measurement, Sweep
 from labkit.plotting.ticks import Formatter
-from labkit.units import format_bytes_per_s, format_flop_per_s
+from labkit.units import format_bytes_per_s, format_flop_per_s, format_images_per_s
 
 T = TypeVar("T")
 
 RATES: dict[str, tuple[str, Formatter]] = {
     "flop_per_s": ("FLOP per second", format_flop_per_s),
     "bytes_per_s": ("bytes moved per second", format_bytes_per_s),
+    "images_per_s": ("images per second", format_images_per_s),
 }
 
 
@@ -67,11 +68,22 @@ def rate_of(measurement: Measurement, quantity: str) -> float | None:
 
     Raises InputError if the work of a call is not known.
     """
-    work = {"flop_per_s": "flop", "bytes_per_s": "bytes_moved"}[check_choice("quantity", quantity, RATES)]
-    if not getattr(measurement.task, work):
-        advice = f"Say how much one call does when you time it: {work}=…"
-        raise InputError(str(measurement.task), f"its throughput is unknown, because its {work} is", advice)
+    work_of(measurement, quantity)
     return getattr(measurement, quantity)
+
+
+def work_of(measurement: Measurement, quantity: str) -> float:
+    """Return the work of one call in quantity's unit: FLOP, bytes or images. Raises InputError if it is not known."""
+    task = measurement.task
+    name, work, how = {
+        "flop_per_s": ("flop", task.flop, "flop=…"),
+        "bytes_per_s": ("bytes_moved", task.bytes_moved, "bytes_moved=…"),
+        "images_per_s": ("batch", task.parameters.get("batch"), 'parameters={"batch": …}'),
+    }[check_choice("quantity", quantity, RATES)]
+    if not work or isinstance(work, str | bool):
+        advice = f"Say how much one call does when you time it: {how}"
+        raise InputError(str(task), f"its throughput is unknown, because its {name} is", advice)
+    return work
 
 
 def listed_rows(name: str, given: Any, example: str) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import SOURCES, Measurement
-from labkit.plotting.inputs import RATES, rate_of
+from labkit.plotting.inputs import RATES, rate_of, work_of
 from labkit.plotting.series import draw_band, draw_line
 from labkit.plotting.style import GUIDE_LINE, PALETTE, axes_for, finish, label_y, line_style, next_index
 from labkit.plotting.ticks import Formatter, even_axis, tick_s
@@ -41,8 +41,9 @@ def plot_over_time(
     """Draw the throughput of a long run over its time, and compare the last tenth of its samples with the first.
 
     run is a Measurement whose samples follow each other, a list of seconds per call, or a list of pairs (elapsed
-    seconds, rate). quantity is "flop_per_s", "bytes_per_s" or "calls_per_s"; left out, a measurement's known work
-    decides, and lists count calls. label and source name a list. Raises InputError for fewer than 20 samples.
+    seconds, rate). quantity is "flop_per_s", "bytes_per_s", "images_per_s" or "calls_per_s"; left out, a measurement's
+    known FLOP or bytes decide, and lists count calls. label and source name a list. Raises InputError for fewer than
+    20 samples.
 
     >>> ax = plot_over_time([0.01] * 50 + [0.02] * 50)
     >>> [text.get_text() for text in ax.get_legend().get_texts()][1:]
@@ -89,7 +90,7 @@ def _run_of_measurement(run: Measurement, quantity: str | None) -> _Run:
     if quantity != "calls_per_s":
         if rate_of(run, quantity) is None:
             raise InputError(run.legend, f"its times are implausible ({run.implausible})", "Measure it again.")
-        work = run.task.flop if quantity == "flop_per_s" else run.task.bytes_moved
+        work = work_of(run, quantity)
     elapsed_s = list(itertools.accumulate(time_s * run.calls_per_sample for time_s in run.times_s))
     return _Run(elapsed_s, [work * rate for rate in calls_per_s], f"{run.task}, {_device(run)}", run.source, quantity)
 

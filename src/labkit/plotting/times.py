@@ -53,11 +53,12 @@ def plot_throughput(
     title: str | None = None,
     x_label: str = "",
 ) -> Axes:
-    """Draw FLOP per second, or with quantity="bytes_per_s" bytes per second, against the swept parameter.
+    """Draw FLOP per second against the swept parameter; with quantity="bytes_per_s" bytes, with "images_per_s" images.
 
     peaks are rows (label, value) or (label, value, source), drawn as horizontal lines; without a source they count as
-    predicted, since a datasheet's peak is not measured. Implausible times are left out, and the legend says so.
-    Raises InputError for anything but sweeps of one parameter whose work per call is known.
+    predicted, since a datasheet's peak is not measured. The images of a call are its task's parameter batch.
+    Implausible times are left out, and the legend says so. Raises InputError for anything but sweeps of one parameter
+    whose work per call is known.
 
     >>> from labkit.measurement import Point, Task
     >>> mm = Measurement(task=Task(label="mm", flop=2e6), times_s=[1e-4])
