@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -104,6 +105,17 @@ def test_a_worker_that_dies_is_told_and_the_others_are_stopped(how: str, said: s
         run_pipeline(plan, StandIn(0.001), steps=12, progress=False)
     assert str(caught.value).startswith("workers=2: ")
     assert multiprocessing.active_children() == []
+
+
+@SIGNALS_ARE_POSIX
+def test_a_pipe_that_ends_in_the_middle_of_a_batch_is_told_too() -> None:
+    with pytest.raises(WorkerError, match="--shm-size"), batches_of(forked(TENSORS, num_workers=1)) as batches:
+        next(batches)
+        (worker,) = multiprocessing.active_children()
+        os.kill(worker.pid, signal.SIGBUS)
+        with contextlib.suppress(RuntimeError):  # torch's own handler may be first
+            worker.join(10)
+        raise EOFError
 
 
 def test_what_a_data_set_raises_is_passed_on_as_it_is() -> None:

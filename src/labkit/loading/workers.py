@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,14 +30,28 @@ def batches_of(loader: Any) -> Iterator[Iterator[Any]]:
     epochs: list[Any] = []
     try:
         yield _endless(loader, epochs)
-    except RuntimeError as problem:
-        if isinstance(problem, LabkitError) or not str(problem).startswith(GONE):
+    except (RuntimeError, EOFError, ConnectionError) as problem:
+        if isinstance(problem, LabkitError) or not _tells_of_a_lost_worker(problem):
             raise
         # By signal or not: the one message may have been raised while the other was on its way.
-        messages = " ".join(str(it) for it in (problem.__cause__, problem.__context__, problem) if it is not None)
-        raise worker_error(messages, getattr(loader, "num_workers", 0)) from problem
+        messages = [str(it) for it in (problem.__cause__, problem.__context__, problem) if it is not None]
+        messages += _signals_of(getattr(epochs[0], "_workers", ()) if epochs else ())
+        raise worker_error(" ".join(messages), getattr(loader, "num_workers", 0)) from problem
     finally:
         _stop(loader, epochs, before)
+
+
+def _tells_of_a_lost_worker(problem: Exception) -> bool:
+    """Say whether torch lost a worker: it says so, or the pipe ended in the middle of a batch."""
+    if isinstance(problem, RuntimeError):
+        return str(problem).startswith(GONE)
+    return not str(problem).startswith("Caught")  # the data set's own, brought back from the worker
+
+
+def _signals_of(workers: Iterable[Any]) -> list[str]:
+    """Return, as torch would say it, by which signals workers ended: a pipe that ends early comes without a message."""
+    ended = [worker.exitcode for worker in workers if worker.exitcode is not None and worker.exitcode < 0]
+    return [f"killed by signal: {signal.strsignal(-code)}." for code in ended]
 
 
 def _endless(loader: Iterable[Any], epochs: list[Any]) -> Iterator[Any]:
@@ -79,9 +94,9 @@ def worker_error(message: str, workers: int) -> WorkerError:
         problem = "a worker process was killed: the shared memory that batches are handed through is full"
         advice = "Use fewer workers or a smaller batch; in Docker, start the container with --shm-size=2g."
     elif "killed by signal" in message:
-        signal = message.split("killed by signal:")[1].split(".")[0].strip()
-        killed = signal == "Killed"
-        problem = f"a worker process was killed{', mostly because memory ran out' if killed else f' ({signal})'}"
+        by = message.split("killed by signal:")[1].split(".")[0].strip()
+        why = ", mostly because memory ran out" if by == "Killed" else f" ({by})"
+        problem = f"a worker process was killed{why}"
         advice = "Use fewer workers, or a smaller batch."
     elif "timed out" in message:
         problem = "the workers gave no batch for a long time"
