@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 from labkit.errors import InputError, LabkitError, WorkerError
 
 JOIN_S = 5.0
+ENDING_S = 1.0  # a pipe ends a moment before its process does
 # How torch's RuntimeErrors begin where a worker is gone or silent; the dataset's own begin with "Caught".
 GONE = ("DataLoader worker", "DataLoader timed out")
 
@@ -50,6 +52,8 @@ def _tells_of_a_lost_worker(problem: Exception) -> bool:
 
 def _signals_of(workers: Iterable[Any]) -> list[str]:
     """Return, as torch would say it, by which signals workers ended: a pipe that ends early comes without a message."""
+    workers = list(workers)
+    multiprocessing.connection.wait([worker.sentinel for worker in workers], timeout=ENDING_S)
     ended = [worker.exitcode for worker in workers if worker.exitcode is not None and worker.exitcode < 0]
     return [f"killed by signal: {signal.strsignal(-code)}." for code in ended]
 
