@@ -34,11 +34,8 @@ class Read:
     tags: Counter[str] = field(default_factory=Counter)
 
 
-def read(path: Path, *, mapped: bool = False) -> Read:
-    """Read a file on the CPU. Nothing in it is executed. Raises CheckpointError for all that is no checkpoint.
-
-    mapped=True leaves the numbers in the file until they are copied; the caller must copy all that it keeps.
-    """
+def read(path: Path) -> Read:
+    """Read a file on the CPU. Nothing in it is executed. Raises CheckpointError for all that is no checkpoint."""
     kind = format_of(path)
     if kind == SAFETENSORS:
         return _read_safetensors(path)
@@ -51,7 +48,7 @@ def read(path: Path, *, mapped: bool = False) -> Read:
     try:
         with _only(stand_ins.table()), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a pickle protocol, or of a storage class that has a new name
-            raw = _torch_load(path, to_cpu, mapped=mapped and kind == ZIP)
+            raw = _torch_load(path, to_cpu)
         return Read(stand_ins.plain(raw), stand_ins.seen, tags)
     except CheckpointError as problem:  # a stand-in refused its content
         raise CheckpointError(path.name, f"{problem.given}: {problem.problem}", WEIGHTS_ONLY + ".") from None
@@ -62,11 +59,11 @@ def read(path: Path, *, mapped: bool = False) -> Read:
         raise _explained(path, kind, problem, frozenset(stand_ins.table())) from None
 
 
-def _torch_load(path: Path, to_cpu: Callable[[Any, str], Any], *, mapped: bool) -> Any:
+def _torch_load(path: Path, to_cpu: Callable[[Any, str], Any]) -> Any:
     if path.suffix == ".safetensors":  # torch believes the name; this file is something else
         with path.open("rb") as file:
             return torch.load(file, map_location=to_cpu, weights_only=True)
-    return torch.load(path, map_location=to_cpu, weights_only=True, mmap=mapped)
+    return torch.load(path, map_location=to_cpu, weights_only=True)
 
 
 @contextmanager
