@@ -89,7 +89,7 @@ def load(
     path = checked_file(path)
     check_digest(path, sha256, size_bytes)
     found = read(path)
-    contents = contents_of(found.raw, path.name)
+    contents = contents_of(found, path.name)
     notes = [*_notes_on_tags(found.tags, target), *_notes_on_plain(found.seen)]
     if into is None:
         place = next(iter(contents.states))
