@@ -185,8 +185,6 @@ def _compile(plain: Any, given: Any) -> Variant:
         return Variant("compile", f"left out in the quick profile: the first call compiles, which took {seconds}.")
     if given.device.type == "cpu" and (missing := _missing_compiler()):
         return Variant("compile", missing)
-    # torch keeps what it compiled by the net's source, and gives up without a word after eight nets of one class.
-    torch.compiler.reset()
     net = torch.compile(copy.deepcopy(plain), dynamic=False)
     start_s = time.perf_counter()
     with torch.inference_mode():

@@ -16,6 +16,7 @@ from labkit.inference.load_runs import LoadRun, Request
 from labkit.inference.queueing import poisson_arrivals
 
 Clock = Callable[[], float]
+NO_TIME_S = 1e-9  # no sleep and no clock read is shorter, and sums of floats are not exact
 GIVEN_UP = 2  # times the duration: what has not been answered by then is left
 
 
@@ -75,7 +76,7 @@ def serve(
             answer(count)
         server = Server(answer, arrivals_s, most_in_batch, clock, sleep)
         complete = _run(server, GIVEN_UP * duration_s, label, progress)
-    end_s = duration_s if complete else min(duration_s, max(server.now_s, 1e-9))
+    end_s = duration_s if complete else min(duration_s, max(server.now_s, NO_TIME_S))
     return LoadRun(
         label=label,
         rate_per_s=rate_per_s or max(len(arrivals_s), 1) / duration_s,
@@ -135,16 +136,16 @@ class Server:
     def step(self) -> None:
         """Answer what waits, as much as goes into a batch; or sleep until the next request arrives."""
         first = len(self.requests)
-        if self.arrivals_s[first] > self.now_s:
+        if self.arrivals_s[first] - self.now_s > NO_TIME_S:
             self.sleep(self.arrivals_s[first] - self.now_s)
             self.late_s.append(max(self.clock() - self.start_s - self.arrivals_s[first], 0.0))
             return
         last = first + 1
         while last < len(self.arrivals_s) and last - first < self.most_in_batch and self.arrivals_s[last] <= self.now_s:
             last += 1
-        begun_s = self.now_s
+        begun_s = max(self.now_s, self.arrivals_s[first])
         self.answer(last - first)
-        answered_s = max(self.clock() - self.start_s, begun_s + 1e-9)  # no clock read is shorter
+        answered_s = max(self.clock() - self.start_s, begun_s + NO_TIME_S)
         self.requests += [Request(arrived_s, begun_s, answered_s) for arrived_s in self.arrivals_s[first:last]]
 
 
