@@ -81,9 +81,9 @@ def test_throughput_knows_items_and_flop() -> None:
     assert (found.parameter, found.values) == ("batch", (1, 4))
     four = found.at(4)
     assert four.task.flop == 4 * 2 * (80 * 27 + 160)
-    assert four.items_per_s == 4 / four.median_s
+    assert four.images_per_s == 4 / four.median_s
     assert best_throughput(found) in found.measurements
-    assert best_throughput(found).items_per_s == max(m.items_per_s for m in found.measurements)
+    assert best_throughput(found).images_per_s == max(m.images_per_s for m in found.measurements)
 
 
 def test_nonsense_is_refused() -> None:

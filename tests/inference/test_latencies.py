@@ -67,7 +67,7 @@ def test_latency_times_single_calls_of_one_item_without_the_first() -> None:
     assert len(found.times_s) == 50 and found.calls_per_sample == 1 and found.first_s == 5.0
     assert found.times_s == pytest.approx([0.010] * len(found.times_s))
     assert str(found.task) == "net batch=1 float32"
-    assert found.items_per_s == pytest.approx(100)
+    assert found.images_per_s == pytest.approx(100)
 
 
 def test_a_slow_model_ends_after_five_budgets(monkeypatch) -> None:
