@@ -37,6 +37,10 @@ def test_time_is_the_default_first_on_top_with_the_value_at_the_end():
     assert whisker_ends(ax) == [(2.0, 4.0)]  # none for a measurement without spread
 
 
+def test_the_bars_may_show_something_that_is_no_call():
+    assert plot_bars([FAST], x_label="time of a training").get_xlabel() == "time of a training (whiskers: middle half)"
+
+
 @pytest.mark.parametrize(
     ("value", "ends", "texts", "whiskers"),
     [
