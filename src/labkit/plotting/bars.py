@@ -13,7 +13,7 @@ from labkit.comparison import speedup
 from labkit.errors import InputError, check_choice
 from labkit.measurement import Measurement
 from labkit.plotting.fonts import drawable
-from labkit.plotting.inputs import RATES, labelled_rows, measurements_of, rate_of, spread_in_words
+from labkit.plotting.inputs import RATE_TICKS, RATES, labelled_rows, measurements_of, rate_of, spread_in_words
 from labkit.plotting.style import GUIDE, HATCHES, SMALL, SOURCE_COLOURS, WIDTH_IN, axes_for, finish, is_own
 from labkit.plotting.ticks import Formatter, even_axis, log_axis, tick_s
 from labkit.units import format_ratio, format_s
@@ -68,7 +68,8 @@ def plot_bars(
     bars = [_bar(name, m, value, baseline, formatter) for name, m in zip(names, checked, strict=True)]
     ax = axes_for(ax)
     is_ratio = value == "speedup"
-    _draw(ax, bars, tick_s if value == "time" else formatter, log=log, origin=1 if is_ratio else None)
+    ticks = {"time": tick_s, **RATE_TICKS}.get(value, formatter)
+    _draw(ax, bars, ticks, log=log, origin=1 if is_ratio else None)
     if is_ratio:
         ax.axvline(1, color=GUIDE, linewidth=1.2, zorder=3)
     spread = "(whiskers: range)" if is_ratio else spread_in_words("whiskers", [m.source for m in checked])
