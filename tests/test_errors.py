@@ -11,7 +11,7 @@ import torch
 from labkit import errors
 from labkit.errors import InputError, LabkitError, check_choice, check_count, check_positive, check_text
 
-CHILDREN = [errors.InputError, errors.DeviceError, errors.RecordError, errors.KernelError]
+CHILDREN = [errors.InputError, errors.DeviceError, errors.RecordError, errors.KernelError, errors.WorkerError]
 NO_NUMBERS = [math.nan, math.inf, -math.inf, "3", b"3", None, True, np.True_, [], [1], {}, 1j, object, 10**400]
 NO_NUMBERS += [np.array([1.0, 2.0]), torch.ones(2), torch.ones(1, device="meta"), Decimal("sNaN"), np.float64("nan")]
 

@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 
@@ -232,9 +233,11 @@ def test_a_gpu_cannot_be_changed():
 def test_constants_of_the_model_have_a_range_and_a_source():
     for name, estimate in vars(prediction_model()).items():
         assert 0 < estimate.low <= estimate.value <= estimate.high, name
-        assert len(estimate.source) > 40 and ("github.com" in estimate.source or "manual" in estimate.source)
+        assert len(estimate.source) > 40 and re.search("github.com|manual|announced", estimate.source)
         if name.endswith("_fraction"):
             assert estimate.high <= 1
+        elif name.endswith("_w"):
+            assert estimate.low >= 5 and estimate.high <= 500
         else:
             assert estimate.low >= 1e-6 and estimate.high <= 100e-6
 

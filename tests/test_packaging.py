@@ -168,3 +168,20 @@ def test_wheel_holds_nothing_but_the_package(wheel: zipfile.ZipFile) -> None:
 def test_wheel_carries_both_licences(wheel: zipfile.ZipFile) -> None:
     licences = {Path(name).name for name in wheel.namelist() if "licenses" in name}
     assert licences == {"LICENSE", "LICENSE-LESSONS"}
+
+
+# --- what names which package ------------------------------------------------------------------------------------
+
+
+# C12-05
+def test_the_gpu_counters_come_from_the_package_that_is_kept_up() -> None:
+    lines = [line for extra in EXTRAS.values() for line in extra] + PROJECT["dependencies"]
+    asked = {canonicalize_name(Requirement(line).name) for line in lines}
+    assert "nvidia-ml-py" in asked
+    assert "pynvml" not in asked | pins().keys()
+
+
+# C12-05
+def test_looking_for_a_gpu_warns_of_no_package() -> None:
+    program = "import torch.cuda, labkit; from labkit import devices; devices.find(); devices.report()"
+    subprocess.run([sys.executable, "-W", "error::FutureWarning", "-c", program], check=True)

@@ -13,6 +13,7 @@ FORMATTERS = [
     units.format_flop_per_s,
     units.format_bytes_per_s,
     units.format_hz,
+    units.format_j,
     units.format_count,
     units.format_ratio,
 ]

@@ -54,6 +54,10 @@ class CheckpointError(LabkitError):
     """A checkpoint is missing, damaged, unsafe, or made for another model."""
 
 
+class WorkerError(LabkitError):
+    """A worker process of a data loader died, or gave nothing for too long."""
+
+
 class KernelError(LabkitError):
     """A GPU kernel did something that a GPU would not forgive."""
 

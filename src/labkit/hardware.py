@@ -132,7 +132,8 @@ class PredictionModel:
     """What a prediction assumes beside the datasheet; each constant's source says what it is and who measured it.
 
     launch_s: host time to enqueue one operation. round_trip_s: one tiny operation or copy and the wait for it.
-    The fractions are shares of a stated figure: of memory bandwidth, of peak FLOP/s, of the PCIe link.
+    The fractions are shares of a stated figure: of memory bandwidth, of peak FLOP/s, of the PCIe link. cpu_tdp_w: the
+    power that the maker of a CPU states, where it is not known which CPU it is.
     """
 
     launch_s: Estimate
@@ -141,6 +142,7 @@ class PredictionModel:
     peak_fraction: Estimate
     pinned_fraction: Estimate
     pageable_fraction: Estimate
+    cpu_tdp_w: Estimate
 
 
 def gpu(key: str) -> Gpu:

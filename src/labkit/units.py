@@ -37,6 +37,7 @@ _BYTES_PER_S = _scale("B/s", _LARGE)
 _BYTES_PER_S_BINARY = _scale("B/s", _BINARY)
 _FLOP = _scale("FLOP", _LARGE)
 _FLOP_PER_S = _scale("FLOP/s", _LARGE)
+_JOULES = _scale("J", _SMALL | _LARGE)
 _HERTZ = _scale("Hz", _LARGE)
 _COUNTS = _scale("", {"million": "1e6", "billion": "1e9", "trillion": "1e12"})
 
@@ -90,6 +91,15 @@ def format_memory(n_bytes: float) -> str:
     '16 GiB'
     """
     return format_bytes(n_bytes, binary=True)
+
+
+def format_j(joules: float) -> str:
+    """Return an energy in joules as text; InputError as format_s.
+
+    >>> format_j(1350), format_j(0.02)
+    ('1.35 kJ', '20 mJ')
+    """
+    return _format("joules", joules, _JOULES)
 
 
 def format_flop(flop: float) -> str:

@@ -6,7 +6,7 @@ runs one operator after the other. Caches make it less, and kernels that go over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def _traffic_counter() -> Any:
             name = func.overloadpacket.__name__
             written = list(_written(func, args, kwargs or {}, result))
             if written and not func.is_view and name not in ALLOCATIONS + BOOKKEEPING:
-                read = _tensors([*args, *(kwargs or {}).values()])
+                read = tensors_in([*args, *(kwargs or {}).values()])
                 self.launches += 1
                 self.bytes_moved += sum(map(_touched_bytes, [*read, *written]))
             return result
@@ -87,20 +87,25 @@ def _written(func: Any, args: Any, kwargs: Any, result: Any) -> Iterator[Any]:
     schema = func._schema
     given = {argument.name: value for argument, value in zip(schema.arguments, args, strict=False)} | kwargs
     changed = [given.get(a.name) for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    yield from _tensors(changed)
+    yield from tensors_in(changed)
     results = result if len(schema.returns) > 1 else [result]
-    yield from _tensors(value for value, r in zip(results, schema.returns, strict=False) if r.alias_info is None)
+    yield from tensors_in([value for value, r in zip(results, schema.returns, strict=False) if r.alias_info is None])
 
 
-def _tensors(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield the tensors among values, and those in lists and tuples of them."""
+def tensors_in(found: Any) -> Iterator[Any]:
+    """Yield the tensors in found: found itself, or those in nested lists, tuples and dictionaries.
+
+    >>> import torch
+    >>> len(list(tensors_in({"a": [torch.ones(1), 3], "b": torch.ones(2)})))
+    2
+    """
     import torch
 
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
+    if isinstance(found, torch.Tensor):
+        yield found
+    elif isinstance(found, (list, tuple, dict)):
+        for part in found.values() if isinstance(found, dict) else found:
+            yield from tensors_in(part)
 
 
 def _touched_bytes(tensor: Any) -> int:

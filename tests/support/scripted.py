@@ -94,6 +94,11 @@ class ScriptedEvent:
         self.at_s = max(self.gpu.free_at_s, self.gpu.clock.now_s)
         self.gpu.calls.append("event")
 
+    def synchronize(self) -> None:
+        assert self.at_s is not None
+        self.gpu.clock.now_s = max(self.gpu.clock.now_s, self.at_s)
+        self.gpu.calls.append("wait for event")
+
     def elapsed_time(self, end: ScriptedEvent) -> float:
         """Return milliseconds, as torch's does, and refuse as it does what was not recorded or not waited for."""
         assert self.at_s is not None and end.at_s is not None

@@ -115,3 +115,28 @@ def test_nonsense_is_refused_and_repeated(field, bad):
 def test_what_cannot_be_called_or_named_is_refused(fns):
     with pytest.raises(InputError, match="3|None"):
         compare(fns, device="cpu")
+
+
+def test_an_interrupt_keeps_the_rounds_that_were_finished(capsys):
+    clock, calls = ScriptedClock(), []
+
+    def second():
+        clock.work(0.002)
+        calls.append(clock.now_s)
+        if stop_after and len(calls) > stop_after:
+            raise KeyboardInterrupt
+
+    stop_after, fns = 0, {"first": clock.job(0.001), "second": second}
+    compare(fns, device="cpu", clock=clock, rounds=3)
+    stop_after, _ = len(calls) // 2, calls.clear()  # three rounds are alike: the half lies in the second
+    first, found = compare(fns, device="cpu", clock=clock, rounds=3)
+    assert first.median_s == pytest.approx(0.001) and found.median_s == pytest.approx(0.002)
+    assert "1 of 3 rounds were finished and are kept" in capsys.readouterr().out
+
+
+def test_an_interrupt_before_each_had_its_turn_stops_the_comparison():
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare({"never": stop, "works": lambda: None}, device="cpu", min_time_s=0.001)

@@ -134,7 +134,7 @@ def _steps(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
 
 
 def _storage(described: list[Any]) -> tuple[str, int]:
-    """Return the key and the bytes of a storage, which a file describes by a text, a class, a key, a tag and a count."""
+    """Return key and bytes of a storage, which a file describes by a text, a class, a key, a tag and a count."""
     _, kind, key, _, count = described
     item_bytes = ITEM_BYTES.get(str(kind).rpartition(".")[2].removesuffix("Storage"), 1)
     return str(key), item_bytes * int(count)

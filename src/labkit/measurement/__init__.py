@@ -3,7 +3,7 @@
 These hold numbers and say where they come from. They never time anything themselves, and need no torch.
 """
 
-from labkit.measurement.measured import NOISY_SPREAD, SAME_IN_A_MERGE, SOURCES, Measurement
+from labkit.measurement.measured import NOISY_SPREAD, SAME_IN_A_MERGE, SOURCES, Measurement, legend_of
 from labkit.measurement.record_format import FORMAT_VERSION
 from labkit.measurement.sweep import MEASURED, OUT_OF_MEMORY, Point, Sweep, check_functions, checked_values
 from labkit.measurement.task import Task
@@ -21,4 +21,5 @@ __all__ = [
     "Task",
     "check_functions",
     "checked_values",
+    "legend_of",
 ]

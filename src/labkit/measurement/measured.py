@@ -147,8 +147,7 @@ class Measurement:
     @property
     def legend(self) -> str:
         """The device with its threads and the source of the number, for a table row or a legend."""
-        threads = f", {self.threads} thread{'s' if self.threads > 1 else ''}" if self._on_cpu and self.threads else ""
-        return f"{self.device_name or self.device}{threads} ({self.source})"
+        return legend_of(self.device, self.device_name, self.threads, self.source)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -164,10 +163,6 @@ class Measurement:
                     f"NOISY: the middle half of the samples spreads over {self.relative_spread:.0%} of the median"
                 )
         return (*found, *self.notes)
-
-    @property
-    def _on_cpu(self) -> bool:
-        return self.device.startswith("cpu")
 
     def __repr__(self) -> str:
         kept = f"{len(self.times_s)} samples" if len(self.times_s) > 1 else "1 sample"
@@ -231,6 +226,16 @@ class Measurement:
     def load(cls, path: str | os.PathLike[str]) -> Measurement:
         """Read a measurement from a JSON file. Raises RecordError if the file is missing or damaged."""
         return cls.from_dict(read_json(path))
+
+
+def legend_of(device: str, device_name: str, threads: int | None, source: str) -> str:
+    """Return what a legend calls numbers of this source from this device; threads are a CPU's.
+
+    >>> legend_of("cpu", "AMD EPYC", 2, "measured"), legend_of("cuda:0", "T4", 2, "predicted")
+    ('AMD EPYC, 2 threads (measured)', 'T4 (predicted)')
+    """
+    shown = f", {threads} thread{'s' if threads > 1 else ''}" if threads and device.startswith("cpu") else ""
+    return f"{device_name or device}{shown} ({source})"
 
 
 def _quartiles(times_s: tuple[float, ...]) -> tuple[float, float]:

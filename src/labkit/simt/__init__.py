@@ -39,9 +39,20 @@ barriers), batch.py, lanes.py, memory.py, atomics.py and warps.py (what compiled
 
 from labkit.errors import KernelError
 from labkit.simt.hazards import Hazard
-from labkit.simt.predict import Prediction, predict
+from labkit.simt.predict import KernelPrediction, predict
 from labkit.simt.proxy import cuda
 from labkit.simt.recording import Access, WarpEvent
 from labkit.simt.trace import Note, Trace, trace
 
-__all__ = ["Access", "Hazard", "KernelError", "Note", "Prediction", "Trace", "WarpEvent", "cuda", "predict", "trace"]
+__all__ = [
+    "Access",
+    "Hazard",
+    "KernelError",
+    "Note",
+    "KernelPrediction",
+    "Trace",
+    "WarpEvent",
+    "cuda",
+    "predict",
+    "trace",
+]

@@ -24,7 +24,7 @@ from labkit.units import format_s
 
 
 @dataclass(frozen=True)
-class Prediction:
+class KernelPrediction:
     """A predicted kernel time: `seconds` expected, `low_s` to `high_s` within the ranges of the model's constants.
 
     bottleneck: memory, shared memory, arithmetic or launch. parts_s: the expected seconds of each.
@@ -46,7 +46,7 @@ class Prediction:
         )
 
 
-def predict(trace: Trace, device: str | Gpu = "T4") -> Prediction:
+def predict(trace: Trace, device: str | Gpu = "T4") -> KernelPrediction:
     """Return the predicted time of a traced kernel on a GPU of the catalogue; InputError if it was not run.
 
     >>> import numpy as np
@@ -77,7 +77,7 @@ def predict(trace: Trace, device: str | Gpu = "T4") -> Prediction:
     }
     total = {which: part["launch"] + max(v for k, v in part.items() if k != "launch") for which, part in parts.items()}
     bottleneck = max(parts["value"], key=parts["value"].__getitem__)
-    return Prediction(
+    return KernelPrediction(
         trace.kernel_name, on.name, total["value"], total["low"], total["high"], bottleneck, parts["value"]
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from labkit import devices
 from labkit.errors import DeviceError
+from labkit.workload import tensors_in
 
 Clock = Callable[[], float]
 
@@ -67,7 +68,7 @@ def cache_flusher(device: devices.Device) -> Callable[[], Any]:
 def check_result_device(result: Any, device: devices.Device) -> str | None:
     """Return the dtype of the first tensor in result. Raises DeviceError if any tensor lies on another device."""
     dtype = None
-    for tensor in _tensors(result):
+    for tensor in tensors_in(result):
         lies_on = tensor.device
         same_index = lies_on.index is None or device.index is None or lies_on.index == device.index
         if lies_on.type != device.kind or not same_index:
@@ -78,16 +79,3 @@ def check_result_device(result: Any, device: devices.Device) -> str | None:
             )
         dtype = dtype or str(tensor.dtype).removeprefix("torch.")
     return dtype
-
-
-def _tensors(result: Any) -> Iterator[Any]:
-    import torch
-
-    if isinstance(result, torch.Tensor):
-        yield result
-    elif isinstance(result, dict):
-        for part in result.values():
-            yield from _tensors(part)
-    elif isinstance(result, (list, tuple)):
-        for part in result:
-            yield from _tensors(part)

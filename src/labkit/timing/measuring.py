@@ -112,7 +112,8 @@ def compare(
 ) -> tuple[Measurement, ...]:
     """Measure several functions in shuffled rounds, so that a drift of the machine meets all of them alike.
 
-    fns maps a label to a function; options are those of measure. Returns one measurement each, in the order of fns.
+    fns maps a label to a function; options are those of measure. Returns one measurement each, in the order of fns. An
+    interrupt keeps the rounds that were finished, once each function has had its turn.
 
     >>> import torch
     >>> x = torch.ones(100)
@@ -127,10 +128,17 @@ def compare(
     min_time_s = check_positive("min_time_s", current_profile().min_time_s if min_time_s is None else min_time_s)
     shuffle = random.Random(check_number("seed", seed))
     found: dict[str, list[Measurement]] = {label: [] for label in fns}
-    for _ in range(rounds):
-        for label in shuffle.sample(list(fns), len(fns)):
-            share = measure(fns[label], device=device, label=label, min_time_s=min_time_s / rounds, **options)
-            found[label].append(share)
+    try:
+        for _ in range(rounds):
+            for label in shuffle.sample(list(fns), len(fns)):
+                share = measure(fns[label], device=device, label=label, min_time_s=min_time_s / rounds, **options)
+                found[label].append(share)
+    except KeyboardInterrupt:
+        if not all(found.values()):
+            raise
+        finished = min(map(len, found.values()))
+        found = {label: shares[:finished] for label, shares in found.items()}
+        print(f"Interrupted: {finished} of {rounds} rounds were finished and are kept.")
     return tuple(functools.reduce(Measurement.merge, found[label]) for label in fns)
 
 

@@ -1,7 +1,7 @@
 """Training small nets on any device: the nets, the loop, what it reports, and one step of it to be measured."""
 
 from labkit.training.evaluation import evaluate
-from labkit.training.history import Epoch, History, images_per_s
+from labkit.training.history import Epoch, History
 from labkit.training.loop import train
 from labkit.training.models import ImageNet, parameter_count, residual_net, small_cnn
 from labkit.training.step import training_step, training_work
@@ -13,7 +13,6 @@ __all__ = [
     "History",
     "ImageNet",
     "evaluate",
-    "images_per_s",
     "parameter_count",
     "residual_net",
     "small_cnn",

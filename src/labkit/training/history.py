@@ -97,7 +97,7 @@ class History:
     @property
     def images_per_s(self) -> float:
         """Images trained on per second, at the median step. Raises InputError where there was no step to time."""
-        return images_per_s(self.throughput)
+        return batch_of(self.throughput) / self.throughput.median_s
 
     @property
     def images_per_s_range(self) -> tuple[float, float]:
@@ -192,18 +192,6 @@ class History:
     def load(cls, path: str | os.PathLike[str]) -> History:
         """Read a history from a JSON file. Raises RecordError if the file is missing or damaged."""
         return cls.from_dict(read_json(path))
-
-
-def images_per_s(step: Measurement) -> float:
-    """Return the images per second of a step whose task names its batch, at the median.
-
-    Raises InputError where the task names none.
-
-    >>> from labkit.measurement import Task
-    >>> images_per_s(Measurement(task=Task(label="step", parameters={"batch": 64}), times_s=[0.5]))
-    128.0
-    """
-    return batch_of(step) / check_kind("step", step, Measurement).median_s
 
 
 def batch_of(step: Measurement) -> int:
