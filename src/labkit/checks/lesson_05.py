@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from labkit.checks import lesson_05_serving
 from labkit.checks.exercises import Exercise
 
 # --- names without wrappers ----------------------------------------------------------------------------------------
@@ -222,4 +223,4 @@ PERCENTILE = Exercise(
     general_hint="Sorted, the times have ranks 1 to n. The rank wanted is q percent of n, rounded up.",
 )  # fmt: skip
 
-EXERCISES = (BARE_NAME, ASKS_FOR, SAME_BEST, PERCENTILE)
+EXERCISES = (BARE_NAME, ASKS_FOR, SAME_BEST, PERCENTILE, *lesson_05_serving.EXERCISES)
