@@ -37,7 +37,10 @@ def batches_of(loader: Any) -> Iterator[Iterator[Any]]:
             raise
         # By signal or not: the one message may have been raised while the other was on its way.
         messages = [str(it) for it in (problem.__cause__, problem.__context__, problem) if it is not None]
-        messages += _signals_of(getattr(epochs[0], "_workers", ()) if epochs else ())
+        try:
+            messages += _signals_of(getattr(epochs[0], "_workers", ()) if epochs else ())
+        except RuntimeError as late:  # torch hears of the death by a signal, which may come as late as here
+            messages.append(str(late))
         raise worker_error(" ".join(messages), getattr(loader, "num_workers", 0)) from problem
     finally:
         _stop(loader, epochs, before)
