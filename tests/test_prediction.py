@@ -109,6 +109,29 @@ def test_a_sweep_follows_the_roofline() -> None:
     assert [dict(m.task.parameters) for m in s.measurements] == [{"n": 16}, {"n": 256}, {"n": 4096}]
 
 
+def test_no_call_is_shorter_than_the_host_needs_to_start_it() -> None:
+    # A T4 adds 3 MB in 5 µs + 3e6 / 240e9 s = 17.5 µs; the host's 1 ms varies as a launch does: 3 to 10 for 5 µs.
+    short = predict_measurement(gpu=T4, label="step", bytes_moved=3e6, host_s=1e-3)
+    assert short.times_s == pytest.approx([0.6e-3, 0.6e-3, 1e-3, 2e-3, 2e-3])
+    assert short.provenance.endswith("bound by the host")
+    # 240 MB take 1.005 ms: longer than the host, but for the upper end of its range.
+    long = predict_measurement(gpu=T4, label="step", bytes_moved=240e6, host_s=1e-3)
+    assert long.median_s == pytest.approx(1.005e-3)
+    assert long.quartiles_s[1] == pytest.approx(2e-3)
+    assert long.provenance.endswith("bound by memory")
+
+
+def test_without_a_host_time_the_prediction_is_the_roofline() -> None:
+    plain = predict_measurement(gpu=T4, label="step", bytes_moved=3e6)
+    assert predict_measurement(gpu=T4, label="step", bytes_moved=3e6, host_s=0) == plain
+
+
+@pytest.mark.parametrize("host_s", [-1, math.nan, math.inf, "long", None])
+def test_a_host_time_of_nonsense_is_refused(host_s) -> None:
+    with pytest.raises(InputError, match="^host_s="):
+        predict_measurement(gpu=T4, label="step", bytes_moved=3e6, host_s=host_s)
+
+
 def test_launches_may_grow_with_the_value() -> None:
     s = predict_sweep(
         [10, 100], gpu=T4, label="chain", parameter="steps", bytes_moved=lambda n: 8, launches=lambda n: n

@@ -32,12 +32,15 @@ def predict_measurement(
     launches: int = 1,
     round_trip: bool = False,
     transfer: str | None = None,
+    host_s: float = 0,
 ) -> Measurement:
     """Return the predicted time of one task on a GPU of the catalogue, with the range that the model leaves open.
 
     launches is the number of operations that share the work. round_trip=True adds the wait for the answer: the latency
-    of one call. transfer="pinned" or "pageable" predicts carrying bytes_moved between host and GPU instead. The times
-    are the low end, the expectation and the high end of the range, so that median and quartiles give these three.
+    of one call. transfer="pinned" or "pageable" predicts carrying bytes_moved between host and GPU instead. host_s is
+    the host's time for starting all operations of a call, where that is known from a measurement: no call is shorter,
+    and it varies from host to host as the model's launch_s does. The times are the low end, the expectation and the
+    high end of the range, so that median and quartiles give these three.
 
     >>> from labkit.hardware import gpu
     >>> m = predict_measurement(gpu=gpu("T4"), label="add", flop=1e6, bytes_moved=12e6)
@@ -52,7 +55,11 @@ def predict_measurement(
         found = predict(Work(0 if flop is None else flop, bytes_moved), gpu, dtype, launches=launches)
         basis = "the roofline of the datasheet and the cost of a launch"
     extra = prediction_model().round_trip_s if round_trip and not transfer else None
-    low_s, time_s, high_s = _with_round_trip(found, extra)
+    bound_by = found.bound_by
+    times_s = _with_round_trip(found, extra)
+    if check_positive("host_s", host_s, unit="seconds", zero_ok=True) > times_s[1]:
+        basis, bound_by = f"the time of a host to start the operations, or {basis}", "the host"
+    low_s, time_s, high_s = (max(pair) for pair in zip(times_s, _host_range_s(host_s), strict=True))
     return Measurement(
         task=Task(
             label=label,
@@ -66,7 +73,7 @@ def predict_measurement(
         device="cuda",
         device_name=gpu.key,
         machine="",
-        provenance=f"{basis}, bound by {found.bound_by}",
+        provenance=f"{basis}, bound by {bound_by}",
     )
 
 
@@ -149,6 +156,11 @@ def extrapolate(
         source="predicted",
         provenance=f"{law}, from {task} {origin}",
     )
+
+
+def _host_range_s(host_s: float) -> tuple[float, float, float]:
+    launch = prediction_model().launch_s
+    return host_s * launch.low / launch.value, host_s, host_s * launch.high / launch.value
 
 
 def _with_round_trip(found: Prediction, extra: Any) -> tuple[float, float, float]:

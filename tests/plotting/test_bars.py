@@ -37,6 +37,17 @@ def test_time_is_the_default_first_on_top_with_the_value_at_the_end():
     assert whisker_ends(ax) == [(2.0, 4.0)]  # none for a measurement without spread
 
 
+def test_images_per_second_have_their_unit_at_the_bar_and_on_the_axis():
+    ax = plot_bars([measurement([0.5], parameters={"batch": 64})], value="images_per_s")
+    assert (ends_of(ax), texts_of(ax)) == ([128], ["128 images/s"])
+    assert ax.xaxis.get_major_formatter()(100) == "100"
+    assert ax.get_xlabel().startswith("images per second")
+
+
+def test_the_bars_may_show_something_that_is_no_call():
+    assert plot_bars([FAST], x_label="time of a training").get_xlabel() == "time of a training (whiskers: middle half)"
+
+
 @pytest.mark.parametrize(
     ("value", "ends", "texts", "whiskers"),
     [

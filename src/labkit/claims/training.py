@@ -72,7 +72,8 @@ def days_to_hours(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
         flips = f"A week has seven days, and the range of the lead ({lead}) reaches over seven: it decides nothing."
     else:
         least, most = (format_ratio(limit_s / m.median_s) for limit_s, m in ((WEEK_S, cpu), (DAY_S, gpu)))
-        flips = f"It holds for trainings of {least} to {most} this length: at least a week there, at most a day here."
+        lengths = f"It holds for trainings of {least} to {most} this length"
+        flips = f"{lengths}: a week or more on the CPU, at most a day on the {name}."
     return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, **found)
 
 

@@ -35,6 +35,7 @@ LESSONS = {
             "time against size, dtypes, roofline",
             ("torch", "matmul"),
         ),
+        LessonEntry("03", "Can I train a CNN on a CPU?", 75, 75, "training steps, and the times they add up to"),
         LessonEntry("04", "What is shared memory for?", 90, 90, "kernel times and the library's product"),
     )
 }

@@ -19,7 +19,7 @@ from labkit.simt import predict as predict_kernel
 from labkit.timing import measure, sweep
 
 ONLY_MEASURED = ("min_time_s", "cold", "calls_per_sample", "threads", "progress", "seed")
-ONLY_PREDICTED = ("launches", "round_trip", "transfer")
+ONLY_PREDICTED = ("launches", "round_trip", "transfer", "host_s")
 
 
 def gpu_sweep(gpu: Device | None, reference: Gpu, make: Any, values: Iterable[float], **work: Any) -> Sweep:

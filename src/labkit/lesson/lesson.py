@@ -82,7 +82,7 @@ class Lesson:
     def gpu_sweep(self, make: Callable[[Any, str], Callable[[], Any]], values: Iterable[float], **work: Any) -> Sweep:
         """Return the sweep on a GPU: measured here, else recorded, else predicted for the reference GPU; and record it.
 
-        work is what sweep() takes, and launches, round_trip or transfer for the prediction (see labkit.prediction).
+        work is what sweep() takes, and for a prediction also launches, round_trip, transfer, host_s: see there.
         """
         found = gpu_sweep(self.gpu, self.reference, make, values, **work)
         self.record(found)

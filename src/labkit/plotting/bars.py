@@ -13,7 +13,7 @@ from labkit.comparison import speedup
 from labkit.errors import InputError, check_choice
 from labkit.measurement import Measurement
 from labkit.plotting.fonts import drawable
-from labkit.plotting.inputs import RATES, labelled_rows, measurements_of, rate_of, spread_in_words
+from labkit.plotting.inputs import RATE_TICKS, RATES, labelled_rows, measurements_of, rate_of, spread_in_words
 from labkit.plotting.style import GUIDE, HATCHES, SMALL, SOURCE_COLOURS, WIDTH_IN, axes_for, finish, is_own
 from labkit.plotting.ticks import Formatter, even_axis, log_axis, tick_s
 from labkit.units import format_ratio, format_s
@@ -40,11 +40,13 @@ def plot_bars(
     log: bool = True,
     ax: Axes | None = None,
     title: str | None = None,
+    x_label: str = "",
 ) -> Axes:
     """Draw one bar a measurement, the first on top: value is "time", "speedup" or a rate such as "flop_per_s".
 
     The whiskers reach from the lower to the upper quartile, for a speedup over its range. A speedup is taken over
-    baseline. Raises InputError for nothing, something else, an unknown value, or a speedup without a baseline.
+    baseline. x_label names what the bars show, where "time per call" does not. Raises InputError for nothing,
+    something else, an unknown value, or a speedup without a baseline.
 
     >>> from labkit.measurement import Task
     >>> loop = Measurement(task=Task(label="loop"), times_s=[2e-3])
@@ -59,18 +61,19 @@ def plot_bars(
             f"baseline={baseline!r}", "a speedup is over something", "Pass baseline=, the measurement to beat."
         )
     if value == "speedup":
-        x_label, formatter = f"speedup over {baseline.task}, {baseline.legend}", format_ratio
+        quantity, formatter = f"speedup over {baseline.task}, {baseline.legend}", format_ratio
     else:
-        x_label, formatter = ("time per call", format_s) if value == "time" else RATES[value]
+        quantity, formatter = ("time per call", format_s) if value == "time" else RATES[value]
     names = _names(checked)
     bars = [_bar(name, m, value, baseline, formatter) for name, m in zip(names, checked, strict=True)]
     ax = axes_for(ax)
     is_ratio = value == "speedup"
-    _draw(ax, bars, tick_s if value == "time" else formatter, log=log, origin=1 if is_ratio else None)
+    ticks = {"time": tick_s, **RATE_TICKS}.get(value, formatter)
+    _draw(ax, bars, ticks, log=log, origin=1 if is_ratio else None)
     if is_ratio:
         ax.axvline(1, color=GUIDE, linewidth=1.2, zorder=3)
     spread = "(whiskers: range)" if is_ratio else spread_in_words("whiskers", [m.source for m in checked])
-    ax.set_xlabel(textwrap.fill(f"{x_label} {spread}", 60))
+    ax.set_xlabel(textwrap.fill(f"{x_label or quantity} {spread}", 60))
     return finish(ax, title=title, legend=False, grid="x")
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import SOURCES, Measurement, Sweep
 from labkit.plotting.ticks import Formatter
-from labkit.units import format_bytes_per_s, format_flop_per_s, format_images_per_s
+from labkit.units import format_bytes_per_s, format_count, format_flop_per_s, format_images_per_s
 
 T = TypeVar("T")
 
@@ -17,6 +17,7 @@ RATES: dict[str, tuple[str, Formatter]] = {
     "bytes_per_s": ("bytes moved per second", format_bytes_per_s),
     "images_per_s": ("images per second", format_images_per_s),
 }
+RATE_TICKS = {"images_per_s": format_count}  # with the unit, ticks would be too long to stand side by side
 
 
 def all_of(kind: type[T], given: Iterable[Any], advice: str) -> tuple[T, ...]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import SOURCES, Measurement
-from labkit.plotting.inputs import RATES, rate_of, work_of
+from labkit.plotting.inputs import RATE_TICKS, RATES, rate_of, work_of
 from labkit.plotting.series import draw_band, draw_line
 from labkit.plotting.style import GUIDE_LINE, PALETTE, axes_for, finish, label_y, line_style, next_index
 from labkit.plotting.ticks import Formatter, even_axis, tick_s
@@ -53,7 +53,7 @@ def plot_over_time(
     unit, formatter = _unit(found.quantity)
     ax = axes_for(ax)
     even_axis(ax, "x", tick_s)
-    even_axis(ax, "y", formatter)
+    even_axis(ax, "y", RATE_TICKS.get(found.quantity, formatter))
     style = line_style(next_index(ax), found.source) | {"marker": ""}
     middles_s, medians, lows, highs = _parts(found)
     draw_band(ax, middles_s, lows, highs, style["color"])

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from labkit.errors import check_choice, check_positive
 from labkit.measurement import Measurement, Sweep
-from labkit.plotting.inputs import RATES, labelled_rows, rate_of, spread_in_words, sweeps_of
+from labkit.plotting.inputs import RATE_TICKS, RATES, labelled_rows, rate_of, spread_in_words, sweeps_of
 from labkit.plotting.labels import label_beside_line
 from labkit.plotting.series import Band, data_range, draw_guide, draw_sweep
 from labkit.plotting.style import GUIDE, GUIDE_LINE, LINES, axes_for, finish, label_y
@@ -74,7 +74,7 @@ def plot_throughput(
     for measurement in (m for sweep in checked for m in sweep.measurements):
         rate_of(measurement, quantity)
     ax = axes_for(ax)
-    log_axis(ax, "y", formatter)
+    log_axis(ax, "y", RATE_TICKS.get(quantity, formatter))
     for sweep in checked:
         draw_sweep(ax, sweep, lambda measurement: _rate_band(measurement, quantity))
     label_parameter(ax, checked[0].parameter, x_label)
