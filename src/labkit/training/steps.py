@@ -68,9 +68,9 @@ class Training:
             group["lr"] = self.settings.rate_at(self.step, self.steps)
         self.precision.step(self.optimiser)
         done(OPTIMISER)
-        with torch.no_grad():  # on the device: to ask for a number here would be to wait for it
-            self.loss_sum += loss.detach() * len(labels)
-            self.right += (logits.argmax(1) == labels).sum()
+        # Summed on the device: to ask for a number here would be to wait for it.
+        self.loss_sum.add_(loss.detach(), alpha=len(labels))
+        self.right.add_((logits.argmax(1) == labels).sum())
         self.step += 1
         self.in_step = False
         self.watch.end_step(len(labels))
