@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 
 from labkit.datasets import synthetic_images
 from labkit.training import small_cnn, train
+from labkit.training.precision import Precision
 
 COUNT, BATCH = 22, 8  # two full batches and a partial one of 6
 STEPS = 3
@@ -77,6 +79,20 @@ def train_by_hand(model, data, *, steps, epochs, seed=0, rate=0.01, decay=0.01, 
             sums[-1][1] += int((logits.argmax(1) == data.labels[which]).sum())
             done += 1
     return sums
+
+
+def press_stop(monkeypatch, number, times=1):
+    """Press the stop button so many times in the middle of the step with this number, counted from 1."""
+    of_ours, steps = Precision.backward, []
+
+    def backward(self, loss):
+        steps.append(None)
+        if len(steps) == number:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        of_ours(self, loss)
+
+    monkeypatch.setattr(Precision, "backward", backward)
 
 
 @pytest.fixture(autouse=True)
