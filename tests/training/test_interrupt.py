@@ -37,7 +37,7 @@ def test_the_weights_are_those_of_the_last_finished_step(stop_in_step, monkeypat
     train_by_hand(by_hand, data, steps=step, epochs=3)
     assert same_weights(ours, by_hand)
     assert not history.complete and len(history.epochs) == epochs_done
-    assert history.stopped == f"interrupted {where}" and history.stopped in repr(history)
+    assert history.stopped == f"interrupted {where}" and f"I{history.stopped[1:]}" in repr(history)
     assert f"Interrupted {where}: what was learned until then is kept in the model." in capsys.readouterr().out
     assert not ours.training
 
