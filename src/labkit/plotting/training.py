@@ -59,8 +59,9 @@ def plot_training(history: History, *, ax: Axes | None = None, title: str | None
     if any(loss_ax.lines):
         log_axis(loss_ax, "y", "{:g}".format, most_ticks=6)
     _set_labels(ax, loss_ax, history)
+    ax = finish(ax, title=title)
     describe_axes(ax, _curve_in_words(history, title, [line for line in lines if line]))
-    return finish(ax, title=title)
+    return ax
 
 
 def plot_phases(*histories: History, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -80,8 +81,8 @@ def plot_phases(*histories: History, ax: Axes | None = None, title: str | None =
     ax.set_yticks(range(len(checked)), names if len(checked) > 1 else [""])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(f"mean time of a profiled step ({_cost_in_words(checked)})")
-    describe_axes(ax, " ".join(filter(None, [title and f"{title.rstrip('.')}.", *map(_phases_in_words, checked)])))
     ax = finish(ax, title=title or (_name(checked[0]) if len(checked) == 1 else None), grid="x")
+    describe_axes(ax, " ".join(filter(None, [title and f"{title.rstrip('.')}.", *map(_phases_in_words, checked)])))
     if is_own(ax):
         ax.figure.set_size_inches(WIDTH_IN, 1.9 + 0.6 * len(checked))
     return ax
