@@ -6,9 +6,9 @@ from labkit.inference.latencies import Percentiles, latency, percentile, percent
 from labkit.inference.load_runs import LoadRun, Request
 from labkit.inference.predicting import predict_load
 from labkit.inference.queueing import mean_wait_s, offered_load, poisson_arrivals
+from labkit.inference.serving import serve, under_load
 from labkit.inference.throughputs import best_throughput, throughput
-from labkit.inference.under_load import serve, under_load
-from labkit.inference.variants import Variant, variants
+from labkit.inference.variant import Variant, variants
 
 __all__ = [
     "Comparison",

@@ -12,7 +12,7 @@ from labkit import devices
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_count, check_kind, check_number, listed
 from labkit.html import table
-from labkit.inference.variants import Variant, first_of
+from labkit.inference.variant import Variant, first_of
 from labkit.measurement import Measurement
 from labkit.precision import relative_error
 from labkit.profiles import current_profile
@@ -87,7 +87,7 @@ def compare_variants(
     lies on the device already. found must have float32 in it. options are those of measure.
 
     >>> import torch
-    >>> from labkit.inference.variants import variants
+    >>> from labkit.inference.variant import variants
     >>> net, examples = torch.nn.Linear(4, 2), torch.ones(8, 4)
     >>> found = compare_variants(variants(net, examples, names=["float32", "bfloat16"]), examples, min_time_s=0.003)
     >>> found["float32"].error, 0 <= found["bfloat16"].error < 0.05
@@ -135,7 +135,7 @@ def _timed(variant: Variant, batch: Any, label: str, options: dict[str, Any]) ->
 def _answers(variant: Variant, chunks: list[Any]) -> Any:
     import torch
 
-    with torch.inference_mode():
+    with torch.inference_mode(), devices.cpu_threads(variant.threads):
         return torch.cat([variant.run(chunk).float() for chunk in chunks]).cpu()
 
 

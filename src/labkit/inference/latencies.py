@@ -35,7 +35,7 @@ class Percentiles:
 def latency(
     model: Any, example: Any, *, device: Any = "cpu", calls: int = CALLS, label: str = "latency", **options: Any
 ) -> Measurement:
-    """Time the model on one item, every call on its own, for about so many calls (twice as many where they vary).
+    """Time the model on one item, every call on its own, at least so many calls (fewer where five budgets are spent).
 
     Only the first item of example is used: batch 1 is what a single caller waits for. On a GPU the way there and back
     counts. options are those of measure; raises what measure and inference_call raise.
@@ -45,11 +45,9 @@ def latency(
     >>> m.calls_per_sample, m.task.parameters["batch"], len(m.times_s) >= 20
     (1, 1, True)
     """
-    check_count("calls", calls)
     call = inference_call(model, check_batch(example)[:1], device)
-    fixed = {"device": device, "label": label, "calls_per_sample": 1, "parameters": {"batch": 1}}
-    short = measure(call, **(fixed | {"min_time_s": 1e-6} | options))
-    return measure(call, **(fixed | {"min_time_s": calls * short.median_s} | options))
+    fixed = {"calls_per_sample": 1, "min_samples": check_count("calls", calls), "parameters": {"batch": 1}}
+    return measure(call, device=device, label=label, **(fixed | options))
 
 
 def percentile(times_s: Iterable[float], q: float) -> float:

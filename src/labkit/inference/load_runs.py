@@ -147,8 +147,10 @@ class LoadRun:
         changes += [(r.begun_s, -1) for r in self.requests]
         steps, waiting = [(0.0, 0)], 0
         for at_s, group in itertools.groupby(sorted(changes), key=lambda change: change[0]):
-            waiting += sum(change for _, change in group)
-            steps.append((at_s, waiting))
+            change = sum(change for _, change in group)
+            if change:  # who comes to an idle server never waits
+                waiting += change
+                steps.append((at_s, waiting))
         return tuple(steps)
 
     def responses(self) -> Measurement:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from labkit.errors import InputError, check_count, check_number, check_positive
 from labkit.inference.load_runs import LoadRun
 from labkit.inference.queueing import poisson_arrivals
-from labkit.inference.under_load import GIVEN_UP, Server
+from labkit.inference.serving import GIVEN_UP, Server
 from labkit.measurement import Measurement, Sweep
 
 Service = float | Measurement | Sweep

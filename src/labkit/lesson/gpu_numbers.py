@@ -18,7 +18,7 @@ from labkit.simt import Trace
 from labkit.simt import predict as predict_kernel
 from labkit.timing import measure, sweep
 
-ONLY_MEASURED = ("min_time_s", "cold", "calls_per_sample", "threads", "progress", "seed")
+ONLY_MEASURED = ("min_time_s", "cold", "calls_per_sample", "min_samples", "threads", "progress", "seed")
 ONLY_PREDICTED = ("launches", "round_trip", "transfer", "host_s")
 
 

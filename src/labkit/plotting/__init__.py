@@ -11,6 +11,7 @@ from labkit.plotting.ratios import plot_scaling, plot_speedup
 from labkit.plotting.requests import plot_banks, plot_request
 from labkit.plotting.roofline import plot_roofline
 from labkit.plotting.samples import plot_samples
+from labkit.plotting.serving import plot_latency, plot_load, plot_queue
 from labkit.plotting.show import alt_text, show, to_html, to_png
 from labkit.plotting.sustained import plot_over_time
 from labkit.plotting.teams import plot_teams
@@ -23,9 +24,12 @@ __all__ = [
     "plot_banks",
     "plot_bars",
     "plot_images",
+    "plot_latency",
     "plot_lines",
+    "plot_load",
     "plot_over_time",
     "plot_phases",
+    "plot_queue",
     "plot_request",
     "plot_roofline",
     "plot_samples",

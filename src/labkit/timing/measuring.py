@@ -49,6 +49,7 @@ def measure(
     threads: int | None = None,
     cold: bool = False,
     calls_per_sample: int | None = None,
+    min_samples: int = FEWEST_SAMPLES,
     clock: Clock = time.perf_counter,
 ) -> Measurement:
     """Time fn() on the device that the caller names, and return every sample in seconds per call.
@@ -63,6 +64,7 @@ def measure(
     cold=True overwrites a buffer larger than the caches before every call. calls_per_sample=1 synchronises after
     every single call: the latency that a caller waits for. By default many calls share one synchronisation, so that
     on a GPU the host's time of a tiny operation is the cost of launching it. The loop itself costs a call about 0.1 µs.
+    min_samples asks for that many samples even where the time budget is spent, as far as five times the budget allows.
 
     Raises DeviceError if the device is absent or the tensors that fn returns lie elsewhere, InputError for nonsense.
 
@@ -82,6 +84,7 @@ def measure(
     profile = current_profile()
     min_time_s = check_positive("min_time_s", profile.min_time_s if min_time_s is None else min_time_s, unit="seconds")
     calls = _given_calls(calls_per_sample, cold)
+    min_samples = check_count("min_samples", min_samples)
     target = devices.pick(device)
     ticker = Ticker(target, clock)
 
@@ -89,7 +92,8 @@ def measure(
         warm_up_s, found_dtype = _warm_up(fn, target, ticker)
         timer = timeit.Timer(fn, setup=cache_flusher(target) if cold else "pass", timer=ticker)
         calls = calls or _calls_per_sample(timer, SHARE_OF_A_SAMPLE * min_time_s)
-        times_s = _samples(timer, calls, clock, min_time_s, max(profile.max_time_s, 2 * min_time_s))
+        max_time_s = max(profile.max_time_s, 2 * min_time_s)
+        times_s = _samples(timer, calls, clock, min_time_s, max_time_s, min_samples)
 
     measurement = Measurement(
         task=dataclasses.replace(task, dtype=dtype or found_dtype),
@@ -218,14 +222,16 @@ def _calls_per_sample(timer: timeit.Timer, sample_s: float) -> int:
     return calls
 
 
-def _samples(timer: timeit.Timer, calls: int, clock: Clock, min_time_s: float, max_time_s: float) -> tuple[float, ...]:
+def _samples(
+    timer: timeit.Timer, calls: int, clock: Clock, min_time_s: float, max_time_s: float, min_samples: int
+) -> tuple[float, ...]:
     """Return samples in seconds per call; the budget counts all that passes, the emptying of caches included."""
     times_s: list[float] = []
     start_s = clock()
-    while len(times_s) < MOST_SAMPLES:
+    while len(times_s) < max(MOST_SAMPLES, min_samples):
         times_s.append(_at_least_one_ns(timer.timeit(calls)) / calls)
         spent_s = clock() - start_s
-        if len(times_s) < FEWEST_SAMPLES:
+        if len(times_s) < min_samples:
             enough = spent_s >= PATIENCE * max_time_s
         else:
             enough = spent_s >= max_time_s or (spent_s >= min_time_s and _stable(times_s))

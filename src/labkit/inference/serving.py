@@ -16,6 +16,8 @@ from labkit.inference.load_runs import LoadRun, Request
 from labkit.inference.queueing import poisson_arrivals
 
 Clock = Callable[[], float]
+NO_TIME_S = 1e-9  # no sleep and no clock read is shorter, and sums of floats are not exact
+BAR_S = 0.020  # a progress bar in a notebook takes milliseconds: it moves only while nobody waits for them
 GIVEN_UP = 2  # times the duration: what has not been answered by then is left
 
 
@@ -75,7 +77,7 @@ def serve(
             answer(count)
         server = Server(answer, arrivals_s, most_in_batch, clock, sleep)
         complete = _run(server, GIVEN_UP * duration_s, label, progress)
-    end_s = duration_s if complete else min(duration_s, max(server.now_s, 1e-9))
+    end_s = duration_s if complete else min(duration_s, max(server.now_s, NO_TIME_S))
     return LoadRun(
         label=label,
         rate_per_s=rate_per_s or max(len(arrivals_s), 1) / duration_s,
@@ -97,9 +99,13 @@ def _run(server: Server, until_s: float, label: str, progress: bool) -> bool:
     bar = tqdm(total=len(server.arrivals_s), desc=label, unit="request", disable=not progress, leave=False)
     with bar:
         try:
+            shown = 0
             while server.goes_on(until_s):
-                server.step()
-                bar.update(len(server.requests) - bar.n)
+                if server.idle_s > BAR_S and shown < len(server.requests):
+                    bar.update(len(server.requests) - shown)
+                    shown = len(server.requests)
+                else:
+                    server.step()
         except KeyboardInterrupt:
             print(f"Interrupted: {len(server.requests)} requests were answered and are kept.")
             return False
@@ -128,6 +134,11 @@ class Server:
         self.now_s = self.clock() - self.start_s
         return len(self.requests) < len(self.arrivals_s) and self.now_s < until_s
 
+    @property
+    def idle_s(self) -> float:
+        """How long it is until the next request arrives; below zero it waits already."""
+        return self.arrivals_s[len(self.requests)] - self.now_s
+
     def left(self, until_s: float) -> tuple[float, ...]:
         """Return the arrivals up to then that were not answered."""
         return tuple(at_s for at_s in self.arrivals_s[len(self.requests) :] if at_s <= until_s)
@@ -135,16 +146,16 @@ class Server:
     def step(self) -> None:
         """Answer what waits, as much as goes into a batch; or sleep until the next request arrives."""
         first = len(self.requests)
-        if self.arrivals_s[first] > self.now_s:
-            self.sleep(self.arrivals_s[first] - self.now_s)
+        if self.idle_s > NO_TIME_S:
+            self.sleep(self.idle_s)
             self.late_s.append(max(self.clock() - self.start_s - self.arrivals_s[first], 0.0))
             return
         last = first + 1
         while last < len(self.arrivals_s) and last - first < self.most_in_batch and self.arrivals_s[last] <= self.now_s:
             last += 1
-        begun_s = self.now_s
+        begun_s = max(self.now_s, self.arrivals_s[first])
         self.answer(last - first)
-        answered_s = max(self.clock() - self.start_s, begun_s + 1e-9)  # no clock read is shorter
+        answered_s = max(self.clock() - self.start_s, begun_s + NO_TIME_S)
         self.requests += [Request(arrived_s, begun_s, answered_s) for arrived_s in self.arrivals_s[first:last]]
 
 
