@@ -12,6 +12,7 @@ from lessons import ROOT
 
 ROW = re.compile(r"^\| (C\d\d-\d\d) \| (.+?) \| (.+) \|$", re.MULTILINE)
 CASES_OF = {
+    "01": 6,  # checkpoints
     "02": 5,  # wrong timings
     "03": 3,  # missing GPUs
     "04": 2,  # memory

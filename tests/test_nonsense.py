@@ -67,6 +67,11 @@ NO_SENSE = {
     "a button to fold behind": lambda it: lab.explore(str, object=(1, 2), fold=it),
     "a title": lambda it: lab.plot_times(over(1, 2), title=it),
     "loads": lambda it: lab.plot_teams(TEAM, loads=it),
+    "a checkpoint": lambda it: lab.load(it),
+    "a model to load into": lambda it: lab.load("x.pt", it),
+    "a model to save": lambda it: lab.save("x.pt", it),
+    "a place to save": lambda it: lab.save(it, torch.nn.Linear(1, 1)),
+    "a GPU's index": lambda it: lab.make_gpu_tagged("x.pt", torch.nn.Linear(1, 1), index=it),
     "files": lambda it: report.collect(it),
     "a file": lambda it: report.collect([it]),
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from labkit.checkpoints.marks import MARK
+from labkit.checkpoints.reading import Read
 from labkit.errors import CheckpointError
 
 State = dict[str, torch.Tensor]
@@ -25,34 +26,39 @@ WHOLE_FILE = ""  # the place of weights that lie at the top of a file
 
 @dataclass(frozen=True)
 class Contents:
-    """The sets of weights in a file by their place in it ("" is the file itself), and the optimiser's state."""
+    """The sets of weights in a file by their place in it ("" is the file itself), and the optimiser's state.
+
+    apart is metadata that stands beside the tensors, as in safetensors. is_ours: labkit wrote it, under bare names.
+    """
 
     raw: Mapping[Any, Any]
     states: dict[str, State]
     optimiser: dict[str, Any] | None = None
     optimiser_place: str | None = None
+    apart: Mapping[str, Any] = field(default_factory=dict)
     is_ours: bool = False
 
     def metadata(self, place: str) -> dict[Any, Any]:
         """Return all that the file holds beside the weights at that place and the optimiser."""
-        if self.is_ours:
+        if self.is_ours and place:
             return dict(self.raw.get("metadata", {}))
-        return _without(self.raw, {place, self.optimiser_place} - {None})
+        return {**_without(self.raw, {place, self.optimiser_place} - {None}), **self.apart}
 
 
-def contents_of(raw: Any, given: str) -> Contents:
+def contents_of(found: Read, given: str) -> Contents:
     """Sort what was read from a file. Raises CheckpointError if it holds no weights."""
+    raw = found.raw
     if not isinstance(raw, Mapping) or not raw:
         what = f"a {type(raw).__name__}" if not isinstance(raw, Mapping) else "an empty dictionary"
         advice = "Weights are a dictionary of tensors by name: torch.save(model.state_dict(), path) writes one."
         raise CheckpointError(given, f"it holds no weights but {what}", advice)
     if is_state(raw):
-        return Contents(raw, {WHOLE_FILE: dict(raw)})
+        return Contents(raw, {WHOLE_FILE: dict(raw)}, apart=found.metadata, is_ours=found.is_ours)
     is_ours = raw.get(MARK) == 1 and is_state(raw.get("model"))
     states = {"model": dict(raw["model"])} if is_ours else dict(_states(raw))
     optimisers = dict(_optimisers(raw))
     first = min(optimisers, key=lambda place: _rank(place, USUAL_OPTIMISERS), default=None)
-    return Contents(raw, states or _loose(raw, given), optimisers.get(first), first, is_ours)
+    return Contents(raw, states or _loose(raw, given), optimisers.get(first), first, is_ours=is_ours)
 
 
 def is_state(value: Any) -> bool:
@@ -89,6 +95,20 @@ def _optimisers(raw: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield str(key), dict(value)
         elif isinstance(value, list) and len(value) == 1 and is_optimiser(value[0]):  # as Lightning writes it
             yield str(key), dict(value[0])
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield every tensor in nested dictionaries, lists, tuples and sets."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple, set)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(item)
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return what is the same for tensors that share memory."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else id(tensor)
 
 
 def _loose(raw: Mapping[Any, Any], given: str) -> dict[str, State]:

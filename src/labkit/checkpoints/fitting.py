@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
-from labkit.checkpoints.contents import State
+from labkit.checkpoints.contents import State, storage_of, tensors_in
 from labkit.checkpoints.names import matched
 from labkit.errors import CheckpointError
 
 MOST_SHOWN = 6
+LARGE_BYTES = 2**20
 COUNTER = "num_batches_tracked"  # of a batch norm: files from before PyTorch 0.4.1 have none, and no result needs it
 
 
@@ -67,13 +69,52 @@ def check_fit(found: Fit, model: nn.Module, given: str, *, strict: bool) -> list
     return [f"Not loaded, as strict=False allows; {part}." for part in parts]
 
 
-def pour(found: Fit, model: nn.Module) -> list[str]:
-    """Copy the weights that fit into the model, in the model's dtypes. Return a note on each change of dtype."""
+def pour(found: Fit, model: nn.Module, raw: Any) -> list[str]:
+    """Put the weights that fit into the model, in the model's dtypes. Return a note on each change of dtype.
+
+    raw is all that the file holds: what else in it shares memory with a weight must not change when the model learns.
+    """
     wanted = model.state_dict()
     pairs = [(value, wanted[name]) for name, value in found.state.items() if _is_tensor(value)]
     changes = Counter((_dtype(theirs), _dtype(ours)) for theirs, ours in pairs if theirs.dtype != ours.dtype)
-    model.load_state_dict(found.state, strict=False)
+    handed = hand_over(found.state, model, Counter(map(storage_of, tensors_in(raw))))
+    model.load_state_dict({name: value for name, value in found.state.items() if name not in handed}, strict=False)
     return [f"{count_of(count, 'tensor')} turned from {old} into {new}." for (old, new), count in changes.items()]
+
+
+def hand_over(state: State, model: nn.Module, users: Counter[int], *, from_bytes: int = LARGE_BYTES) -> set[str]:
+    """Give large tensors to the model's parameters without a copy, and return their names; all others are left.
+
+    users counts the tensors in the file by the memory that they use. A copy of 100 MB takes as long as reading them. It
+    is left out only where nobody can tell the difference: a tensor has its memory for itself on both sides, in one
+    layout and dtype, and the module has no way of its own to load.
+    """
+    handed = set()
+    for place, module in model.named_modules():
+        if type(module)._load_from_state_dict is not nn.Module._load_from_state_dict or _has_hooks(module):
+            continue
+        for key, parameter in module._parameters.items():
+            name = f"{place}.{key}" if place else key
+            value = state.get(name)
+            if parameter is None or not _is_tensor(value) or value.nbytes < from_bytes or users[storage_of(value)] > 1:
+                continue
+            if _looks(value) == _looks(parameter) and _is_alone(value) and _is_alone(parameter):
+                parameter.data = value
+                handed.add(name)
+    return handed
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._load_state_dict_pre_hooks) or isinstance(module, nn.RNNBase)
+
+
+def _looks(tensor: torch.Tensor) -> tuple[object, ...]:
+    return type(tensor.data), tensor.dtype, tensor.device, tensor.layout, tensor.shape, tensor.stride()
+
+
+def _is_alone(tensor: torch.Tensor) -> bool:
+    whole = tensor.untyped_storage().nbytes() == tensor.nbytes if tensor.layout == torch.strided else False
+    return whole and not tensor.is_shared() and not tensor.is_pinned()
 
 
 def count_of(count: int, noun: str) -> str:

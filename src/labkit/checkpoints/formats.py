@@ -16,6 +16,7 @@ from labkit.units import format_bytes
 ZIP, SAFETENSORS, PICKLE = "zip", "safetensors", "pickle"
 AGAIN = "Download or copy it again."
 HEAD_BYTES = 1024
+TORCH_MAGIC = 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 LFS_POINTER = b"version https://git-lfs"
 # The bytes that a file begins with, by the format that they belong to. Each is no checkpoint of PyTorch.
 OTHER_FORMATS = {
@@ -89,6 +90,12 @@ def cut_error(path: Path, whole_bytes: int | None = None) -> CheckpointError:
     wanted = f" of at least {format_bytes(whole_bytes)}" if whole_bytes > found_bytes else ""
     problem = f"the end of the file is missing: only {format_bytes(found_bytes)}{wanted} are here"
     return CheckpointError(path.name, problem, f"It was cut. {AGAIN}")
+
+
+def is_of_torch(path: Path) -> bool:
+    """Tell whether a pickle begins as those of torch.save did before PyTorch 1.6."""
+    with path.open("rb") as file:
+        return TORCH_MAGIC in file.read(HEAD_BYTES)
 
 
 def is_cut_zip(path: Path) -> bool:

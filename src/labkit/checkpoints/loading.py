@@ -88,8 +88,8 @@ def load(
     target = devices.pick(device)
     path = checked_file(path)
     check_digest(path, sha256, size_bytes)
-    found = read(path, mapped=into is not None)
-    contents = contents_of(found.raw, path.name)
+    found = read(path)
+    contents = contents_of(found, path.name)
     notes = [*_notes_on_tags(found.tags, target), *_notes_on_plain(found.seen)]
     if into is None:
         place = next(iter(contents.states))
@@ -97,10 +97,7 @@ def load(
     else:
         place, state, more = _into(into, contents, target, path.name, strict)
     notes += [*_notes_on_place(contents, place), *more]
-    metadata, optimiser = contents.metadata(place), contents.optimiser
-    if into is not None:
-        metadata, optimiser = _copied(metadata), _copied(optimiser)
-    return Loaded(state, into, tuple(notes), metadata, optimiser)
+    return Loaded(state, into, tuple(notes), contents.metadata(place), contents.optimiser)
 
 
 def _bare(contents: Contents, place: str, target: devices.Device) -> tuple[State, list[str]]:
@@ -132,7 +129,7 @@ def _into(
     _check_values(best.state)
     notes = [*notes_on(best.renamed), *unfit, *_notes_on_model(model, target)]
     _settle(model, target)
-    notes += pour(best, model)
+    notes += pour(best, model, contents.raw)
     if any(part.training for part in model.modules()):
         notes.append("The model was set to eval mode: dropout and batch norm act as in use, not as in training.")
         model.eval()
@@ -161,15 +158,6 @@ def _check_values(state: Mapping[str, Any]) -> None:
     if empty:
         problem = "these tensors have a shape and no values (they lay on torch's meta device when they were saved)"
         raise CheckpointError(", ".join(empty[:3]), problem, "Ask the author for a file with the values.")
-
-
-def _copied(value: Any) -> Any:
-    """Return a copy of nested plain data whose tensors no longer lie in the mapped file."""
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
-    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
 
 
 def _notes_on_tags(tags: Mapping[str, int], target: devices.Device) -> list[str]:

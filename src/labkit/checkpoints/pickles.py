@@ -10,6 +10,7 @@ import pickletools
 import re
 import struct
 import zipfile
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING  # what pickle itself maps the names of Python 2 by
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -25,7 +26,7 @@ REACHING_OUT = {
     *("runpy", "importlib", "code", "ctypes", "marshal", "pickle", "_pickle", "dill", "cloudpickle", "timeit", "pdb"),
 }
 REACHING_OUT_BUILTINS = {"eval", "exec", "compile", "__import__", "open", "input", "breakpoint", "execfile"}
-REACHING_OUT_NAMES = ("torch.hub.", "torch.utils.cpp_extension.", "torch.serialization.load", "torch.load")
+REACHING_OUT_NAMES = ("io.open", "_io.open", "io.FileIO", "torch.hub.", "torch.utils.cpp_extension.", "torch.load")
 ZIP_MAGIC, ZIP_HEADER_BYTES = b"PK\x03\x04", 30
 ITEM_BYTES = {"Double": 8, "Float": 4, "Half": 2, "BFloat16": 2, "Long": 8, "Int": 4, "Short": 2}  # else 1
 ITEM_BYTES |= {"ComplexDouble": 16, "ComplexFloat": 8}
@@ -77,7 +78,7 @@ def scan(path: Path) -> Scan:
                 file.seek(0)
             at_front = _scan_stream(file)
         return at_front if at_front.is_complete or not zipfile.is_zipfile(path) else _scan_inside(path)
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, struct.error):  # a damaged archive
+    except Exception:  # a damaged archive: whatever zipfile makes of it
         return Scan()
 
 
@@ -123,7 +124,7 @@ def _steps(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
             yield "text", pushed[-1]
         elif "INT" in opcode.name or "LONG" in opcode.name.partition("_")[0]:
             pushed.append(argument)
-        elif opcode.name == "BINPERSID":
+        elif opcode.name == "BINPERSID" and "storage" in pushed[-5:-4]:
             yield "storage", _storage(pushed[-5:])
         elif opcode.name == "MEMOIZE":
             memo[len(memo)] = pushed[-1] if pushed else None
@@ -141,8 +142,9 @@ def _storage(described: list[Any]) -> tuple[str, int]:
 
 
 def _dotted(module: str, name: str) -> str:
-    """Return module.name as Python 3 calls it: torch.save writes the old name of builtins."""
-    return f"{'builtins' if module in ('__builtin__', '__builtins__') else module}.{name}"
+    """Return module.name as Python 3 calls it: torch.save writes some names as Python 2 had them."""
+    module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+    return f"{module}.{name}"
 
 
 def _is_harmless(name: str) -> bool:

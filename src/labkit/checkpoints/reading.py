@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from labkit.checkpoints.formats import AGAIN, PICKLE, SAFETENSORS, ZIP, cut_error, format_of, is_cut_zip
-from labkit.checkpoints.marks import MARK, unmark
+from labkit.checkpoints.formats import AGAIN, PICKLE, SAFETENSORS, ZIP, cut_error, format_of, is_cut_zip, is_of_torch
+from labkit.checkpoints.marks import unmark
 from labkit.checkpoints.pickles import Scan, scan
 from labkit.checkpoints.stand_ins import StandIns
 from labkit.errors import CheckpointError
@@ -26,19 +26,19 @@ MOST_NAMES = 4
 class Read:
     """What stood in a file: Python's objects, on the CPU; how often a plain value took another's place; the tags.
 
-    A tag says where a tensor's numbers lay when they were saved, such as "cuda:0".
+    A tag says where a tensor's numbers lay when they were saved, such as "cuda:0". metadata is that of safetensors,
+    which stands apart from the tensors; is_ours tells whether labkit wrote such a file.
     """
 
     raw: Any
     seen: Counter[str] = field(default_factory=Counter)
     tags: Counter[str] = field(default_factory=Counter)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    is_ours: bool = False
 
 
-def read(path: Path, *, mapped: bool = False) -> Read:
-    """Read a file on the CPU. Nothing in it is executed. Raises CheckpointError for all that is no checkpoint.
-
-    mapped=True leaves the numbers in the file until they are copied; the caller must copy all that it keeps.
-    """
+def read(path: Path) -> Read:
+    """Read a file on the CPU. Nothing in it is executed. Raises CheckpointError for all that is no checkpoint."""
     kind = format_of(path)
     if kind == SAFETENSORS:
         return _read_safetensors(path)
@@ -51,7 +51,7 @@ def read(path: Path, *, mapped: bool = False) -> Read:
     try:
         with _only(stand_ins.table()), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a pickle protocol, or of a storage class that has a new name
-            raw = _torch_load(path, to_cpu, mapped=mapped and kind == ZIP)
+            raw = _torch_load(path, to_cpu)
         return Read(stand_ins.plain(raw), stand_ins.seen, tags)
     except CheckpointError as problem:  # a stand-in refused its content
         raise CheckpointError(path.name, f"{problem.given}: {problem.problem}", WEIGHTS_ONLY + ".") from None
@@ -62,11 +62,11 @@ def read(path: Path, *, mapped: bool = False) -> Read:
         raise _explained(path, kind, problem, frozenset(stand_ins.table())) from None
 
 
-def _torch_load(path: Path, to_cpu: Callable[[Any, str], Any], *, mapped: bool) -> Any:
+def _torch_load(path: Path, to_cpu: Callable[[Any, str], Any]) -> Any:
     if path.suffix == ".safetensors":  # torch believes the name; this file is something else
         with path.open("rb") as file:
             return torch.load(file, map_location=to_cpu, weights_only=True)
-    return torch.load(path, map_location=to_cpu, weights_only=True, mmap=mapped)
+    return torch.load(path, map_location=to_cpu, weights_only=True)
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _read_safetensors(path: Path) -> Read:
     except (SafetensorError, OSError, ValueError, RuntimeError) as problem:
         raise CheckpointError(path.name, f"this safetensors file is damaged ({problem})", AGAIN) from None
     metadata, is_ours = unmark(texts)
-    return Read({"model": state, "metadata": metadata, **({MARK: 1} if is_ours else {})})
+    return Read(state, metadata=metadata, is_ours=is_ours)
 
 
 def _explained(path: Path, kind: str, problem: Exception, allowed: frozenset[str]) -> CheckpointError:
@@ -109,14 +109,14 @@ def _explained(path: Path, kind: str, problem: Exception, allowed: frozenset[str
         return CheckpointError(path.name, f"{what}; it was not loaded", f"{WEIGHTS_ONLY}, or a .safetensors file.")
     if refused := found.refused(allowed):
         return _foreign(path, found, refused)
+    if kind == PICKLE and found.is_complete and not is_of_torch(path):
+        what = "this is a pickle of other data, not written by torch.save"
+        return CheckpointError(path.name, what, f"{WEIGHTS_ONLY}.")
     if found.protocol > 2 and "Unsupported operand" in str(problem):
         what = f"it was written with pickle protocol {found.protocol}, and PyTorch's safe reader knows protocol 2"
         return CheckpointError(path.name, what, "Ask its author to save without pickle_protocol=…")
     if isinstance(problem, (EOFError, OSError)) or "EOF" in str(problem) or not found.is_complete:
         return cut_error(path) if found.names or kind == PICKLE else _no_checkpoint(path)
-    if kind == PICKLE and "magic number" in str(problem):
-        what = "this is a pickle of other data, not written by torch.save"
-        return CheckpointError(path.name, what, f"{WEIGHTS_ONLY}.")
     first_line = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
     return CheckpointError(path.name, f"the file is damaged ({first_line})", AGAIN)
 

@@ -39,6 +39,7 @@ class StandIns:
         found |= {"argparse.Namespace": _Namespace, "types.SimpleNamespace": _Namespace}
         found |= {"collections.defaultdict": self._defaultdict}
         found |= {f"builtins.{name}": _nothing for name in FACTORIES}
+        found |= {"builtins.bytes": bytes}  # of an empty array or text, which is written as bytes()
         found |= {f"datetime.{kind.__name__}": kind for kind in (datetime.datetime, datetime.date, datetime.timedelta)}
         return found
 
