@@ -6,11 +6,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from bench._pairs import paired
 from bench._table import middle_half, row
 
-PAIRS = 21
 SIZES = (64, 128, 256, 512, 1024)
 MIN_TIME_S = 0.05
 # The timers are compared, not the machine's other programs: on one thread, by the time that this thread was given.
@@ -32,7 +32,7 @@ def main() -> int:
 
 def import_time() -> bool:
     """Compare Python with and without `import labkit`, in pairs that take turns."""
-    differences_s = _paired(lambda: _start_s("import labkit"), lambda: _start_s("pass"), lambda a, b: a - b)
+    differences_s = paired(lambda: _start_s("import labkit"), lambda: _start_s("pass"), lambda a, b: a - b)
     found_s = statistics.median(differences_s)
     return _row(
         "import labkit adds", f"{found_s * 1e3:.1f} ms", "≤ 100 ms", found_s <= MOST_IMPORT_S, differences_s, 1e3
@@ -63,7 +63,7 @@ def agreement(n: int) -> bool:
     def theirs() -> float:
         return timer.adaptive_autorange(min_run_time=MIN_TIME_S, max_run_time=10 * MIN_TIME_S).median
 
-    ratios = _paired(ours, theirs, lambda x, y: x / y)
+    ratios = paired(ours, theirs, lambda x, y: x / y)
     found = statistics.median(ratios)
     target = f"{RATIOS[0]}–{RATIOS[1]}"
     return _row(f"torch.mm n={n}: ours / theirs", f"{found:.3f}", target, RATIOS[0] <= found <= RATIOS[1], ratios)
@@ -79,21 +79,6 @@ def overhead() -> bool:
     found = [measure(nothing, device="cpu", min_time_s=MIN_TIME_S).median_s for _ in range(5)]
     found_s = statistics.median(found)
     return _row("a call that does nothing", f"{found_s * 1e9:.0f} ns", "< 1 µs", found_s < MOST_OVERHEAD_S, found, 1e9)
-
-
-def _paired(
-    one: Callable[[], float], other: Callable[[], float], compare: Callable[[float, float], float]
-) -> list[float]:
-    """Return compare(one, other) for each pair; every second pair runs the other way round, against a drift."""
-    one(), other()  # warm both
-    found = []
-    for i in range(PAIRS):
-        if i % 2:
-            other_s, one_s = other(), one()
-        else:
-            one_s, other_s = one(), other()
-        found.append(compare(one_s, other_s))
-    return found
 
 
 def _start_s(program: str) -> float:
