@@ -1,6 +1,6 @@
 """The claims on trial, and the rules that decide them: pure functions of measurements and predictions."""
 
-from labkit.claims import machine, matmul, shared_memory, speed
+from labkit.claims import loading, machine, matmul, shared_memory, speed
 from labkit.claims.verdicts import (
     DEPENDS,
     NOT_TESTABLE,
@@ -23,6 +23,7 @@ __all__ = [
     "Verdict",
     "all_claims",
     "find_claim",
+    "loading",
     "machine",
     "matmul",
     "shared_memory",

@@ -36,6 +36,7 @@ LESSONS = {
             ("torch", "matmul"),
         ),
         LessonEntry("04", "What is shared memory for?", 90, 90, "kernel times and the library's product"),
+        LessonEntry("06", "Who feeds the GPU?", 60, 60, "a training step, and the way of a batch to the GPU"),
     )
 }
 

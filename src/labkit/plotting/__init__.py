@@ -6,6 +6,7 @@ A figure is made without pyplot, so that no backend is set, none stays open, and
 from labkit.plotting.bars import plot_bars, plot_values
 from labkit.plotting.fonts import font_for
 from labkit.plotting.lines import plot_lines
+from labkit.plotting.pipeline import plot_pipeline, plot_waiting
 from labkit.plotting.ratios import plot_scaling, plot_speedup
 from labkit.plotting.requests import plot_banks, plot_request
 from labkit.plotting.roofline import plot_roofline
@@ -23,6 +24,7 @@ __all__ = [
     "plot_bars",
     "plot_lines",
     "plot_over_time",
+    "plot_pipeline",
     "plot_phases",
     "plot_request",
     "plot_roofline",
@@ -34,6 +36,7 @@ __all__ = [
     "plot_times",
     "plot_training",
     "plot_values",
+    "plot_waiting",
     "show",
     "to_html",
     "to_png",
