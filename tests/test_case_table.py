@@ -15,6 +15,7 @@ CASES_OF = {
     "02": 5,  # wrong timings
     "03": 3,  # missing GPUs
     "04": 2,  # memory
+    "05": 4,  # loading
     "06": 2,  # threads
     "07": 5,  # kernels
     "08": 3,  # widgets

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from labkit.errors import InputError, check_kind, check_text
 from labkit.loading import PipelineRun
@@ -17,7 +16,7 @@ from labkit.plotting.ticks import even_axis, tick_s
 from labkit.units import format_count
 
 STEPS_SHOWN = 8  # of the slowest run
-LANE_IN = 0.42
+LANE_IN, FRAME_IN = 0.42, 1.55
 WIDEST_NAME = 30
 WORKING = {"facecolor": PALETTE[0], "edgecolor": PALETTE[0], "linewidth": 0.8}
 CARRYING = {"facecolor": "white", "edgecolor": PALETTE[0], "hatch": "///", "linewidth": 0.8}
@@ -119,19 +118,12 @@ def _finish_lanes(ax: Axes, runs: dict[str, PipelineRun], title: str | None, wha
     looks = [("working", WORKING), ("waiting for a batch", WAITING)]
     if any(step.transfer_s for run in runs.values() for step in run.steps[1:]):
         looks.insert(1, ("carrying the batch over", CARRYING))
+    for name, look in looks:
+        ax.barh(0, 0, label=name, **look)  # of no length: for the legend alone
     fed = dict.fromkeys(f"{run.accelerator} ({run.source})" for run in runs.values())
     lines = [f"{name}: {_in_words(run)}" for name, run in runs.items()]
     describe_axes(ax, f"{title + '. ' if title else ''}{what}: {', '.join(fed)}. {'. '.join(lines)}.")
-    finish(ax, title=title or f"Fed: {', '.join(fed)}", legend=False, grid="x")
-    ax.legend(
-        handles=[Patch(label=name, **look) for name, look in looks],
-        ncols=len(looks),
-        fontsize=SMALL,
-        frameon=False,
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
-        borderaxespad=0.2,
-    )
+    finish(ax, title=title or f"Fed: {', '.join(fed)}", grid="x")
     if is_own(ax):
-        ax.figure.set_size_inches(WIDTH_IN, 1.35 + LANE_IN * len(runs))
+        ax.figure.set_size_inches(WIDTH_IN, FRAME_IN + LANE_IN * len(runs))
     return ax
