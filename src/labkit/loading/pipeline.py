@@ -101,6 +101,11 @@ class PipelineRun:
         return None if self.decode_s is None else self.decode_s / max(1, self.workers)
 
     @property
+    def ideal_share(self) -> float | None:
+        """The share of waiting if loading were decoding alone, shared by the workers without loss; None if unknown."""
+        return None if self.feeding_s is None else max(0.0, 1 - self.step_s / self.feeding_s)
+
+    @property
     def limited_by(self) -> str:
         """Which stage limits: "the loading", "the accelerator", or "neither clearly"."""
         share = self.waiting_share
