@@ -88,7 +88,14 @@ def plot_load(*runs: LoadRun, limit_s: float | None = None, ax: Axes | None = No
         ):
             style = line_style(next_index(ax), source) | {"linestyle": ""}
             draw_line(ax, loads, values, f"{name}, {of_source[0].legend}", style)
-    ax.axvline(1, color=GUIDE, linewidth=1.2, linestyle="--", label="load 100%: as much work as time", gid=GUIDE_LINE)
+    ax.axvline(
+        1,
+        color=GUIDE,
+        linewidth=1.2,
+        linestyle="--",
+        label="load 100%; right of it times grow for as long as the run lasts",
+        gid=GUIDE_LINE,
+    )
     if limit_s is not None:
         _draw_limit(ax, "y", limit_s)
     most = max(1, *(run.load for run in checked))
