@@ -16,13 +16,14 @@ CASES_OF = {
     "02": 5,  # wrong timings
     "03": 3,  # missing GPUs
     "04": 2,  # memory
+    "05": 4,  # loading
     "06": 2,  # threads
     "07": 5,  # kernels
     "08": 3,  # widgets
     "09": 4,  # execution
     "10": 2,  # figures
     "11": 2,  # environments
-    "12": 2,  # precision, randomness, power
+    "12": 5,  # precision, randomness, power
 }
 ROWS = ROW.findall((ROOT / "tests" / "README.md").read_text(encoding="utf-8"))
 NAMED = [(case, node) for case, _, cell in ROWS for node in re.findall(r"`(tests/[^`]+)`", cell)]

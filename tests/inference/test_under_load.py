@@ -21,6 +21,7 @@ from labkit.inference import (
     poisson_arrivals,
     predict_load,
     serve,
+    serving,
     under_load,
 )
 from labkit.measurement import Measurement, Point, Sweep, Task
@@ -96,6 +97,31 @@ def test_a_sleep_that_ends_early_goes_on_and_one_that_ends_late_is_told() -> Non
     )
     assert late.waiting_s == (0.25, 0.25) and late.wake_up_s == 0.25
     assert "250 ms is the system's sleep" in repr(late)
+
+
+def test_nobody_waits_for_the_progress_bar(monkeypatch) -> None:
+    """A bar that takes 5 ms to draw: it may be drawn in the gap of a second, and not between the two in a row."""
+    clock = ScriptedClock()
+
+    class SlowBar:
+        def __init__(self, **_: Any) -> None:
+            self.drawn = 0
+
+        def __enter__(self) -> SlowBar:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            pass
+
+        def update(self, count: int) -> None:
+            self.drawn += count
+            clock.work(0.005)
+
+    bar = SlowBar()
+    monkeypatch.setattr(serving, "tqdm", lambda **_: bar)
+    run = serve(clock.job(0.5), [0.0, 0.25, 2.0], duration_s=10, clock=clock, sleep=clock.work)
+    assert run.waiting_s == pytest.approx((0.0, 0.25, 0.0))
+    assert bar.drawn == 2
 
 
 def test_the_first_calls_are_not_among_the_answers() -> None:

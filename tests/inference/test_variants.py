@@ -70,10 +70,42 @@ def test_answers_are_as_far_from_exact_ones_as_theory_allows(name: str) -> None:
         assert error > tolerance("float32", terms=TERMS, layers=LAYERS)
 
 
+class Wrapped(nn.Module):
+    """A net that is no Sequential: unlike one, it has no length, and when compiled not even a truth value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = net()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
 def test_compiled_answers_are_those_of_float32(compiled_without_a_compiler) -> None:
-    found = made("compile", batch=4)
+    found = made("compile", Wrapped(), batch=4)
     assert torch.equal(answers(found, images(4)), net().eval()(images(4)))
-    assert found.sentence.startswith("torch.compile made one program for batches of 4 in ")
+    assert repr(found).startswith("compile: torch.compile made one program for batches of 4 in ")
+    compared = compare_variants([made("float32", Wrapped()), found], images(8), batch=4, min_time_s=0.001)
+    assert compared["compile"].error == 0 and compared["compile"].same_best == 1
+
+
+def test_what_was_compiled_is_not_compiled_again_when_it_is_timed(compiled_without_a_compiler, monkeypatch) -> None:
+    """torch compiles anew for another number of threads: here it is set to more than this process may use."""
+    built = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        built.append(torch.get_num_threads())
+        return graph
+
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile.func, backend=backend))
+    monkeypatch.setattr(devices.cpus, "usable_cpus", lambda: 2)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        compare_variants(variants(net(), images(), names=["float32", "compile"]), images(), min_time_s=0.001)
+        assert built == [2] and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_cell_that_compiles_can_run_ten_times(compiled_without_a_compiler, monkeypatch) -> None:
@@ -93,7 +125,7 @@ def test_a_cell_that_compiles_can_run_ten_times(compiled_without_a_compiler, mon
 def test_the_model_itself_stays_as_it_is(compiled_without_a_compiler) -> None:
     model = net().train()
     before = copy.deepcopy(model.state_dict())
-    assert all(found.run for found in variants(model, images()))
+    assert all(found.run is not None for found in variants(model, images()))
     assert model.training and all(type(one) in (nn.Conv2d, nn.ReLU, nn.Flatten, nn.Linear) for one in model)
     after = model.state_dict()
     assert all(torch.equal(after[name], before[name]) and after[name].dtype == torch.float32 for name in before)

@@ -59,6 +59,7 @@ def test_the_accelerator_waits_for_what_its_own_work_does_not_hide(
     assert run.images_per_s == pytest.approx(BATCH / max(decode_s, step_s))
     assert (run.step_s, run.limited_by) == (pytest.approx(step_s), limited_by)
     assert (run.decode_s, run.feeding_s) == (pytest.approx(decode_s), pytest.approx(decode_s))
+    assert run.ideal_share == pytest.approx(run.waiting_share)  # nothing but decoding costs time here
 
 
 def test_a_loop_that_waits_for_every_step_hides_nothing() -> None:
@@ -78,7 +79,8 @@ def test_workers_share_the_decoding_and_steps_are_the_same_number_for_each() -> 
     loader.num_workers = 3
     run = loader.run(steps=10)
     assert (run.workers, len(run.waits_s)) == (3, 12)
-    assert run.feeding_s == pytest.approx(10.0)
+    assert run.feeding_s == pytest.approx(10.0)  # as long as a step
+    assert run.ideal_share == pytest.approx(0.0, abs=1e-9)
     assert run.batch == BATCH
 
 
@@ -139,7 +141,8 @@ def test_a_real_device_gives_a_measured_run() -> None:
 
     cpu = Accelerator(lambda batch: clock.work(1.0), device="cpu", clock=clock)
     run = run_pipeline(loader(), cpu, steps=6, progress=False, clock=clock)
-    assert (run.source, run.batch, run.decode_s, run.feeding_s) == ("measured", BATCH, None, None)
+    assert (run.source, run.batch, run.decode_s) == ("measured", BATCH, None)
+    assert (run.feeding_s, run.ideal_share) == (None, None)
     assert run.waiting_share == pytest.approx(0.75)  # a CPU has no queue: it cannot prepare and work at once
     assert run.measurement.source == "measured"
 

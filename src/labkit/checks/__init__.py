@@ -1,6 +1,6 @@
 """Checks of the exercises' answers: what a check says (CheckResult), and the exercises of each lesson."""
 
-from labkit.checks import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05
+from labkit.checks import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, lesson_06
 from labkit.checks.exercises import Exercise, find_exercise
 from labkit.checks.puzzles import Launch, Limit, Puzzle
 from labkit.checks.results import NOT_ATTEMPTED, NOT_TESTABLE, NOT_YET, RIGHT, STATUSES, CheckResult
@@ -13,6 +13,7 @@ EXERCISES = {
     "03": lesson_03.EXERCISES,
     "04": lesson_04.EXERCISES,
     "05": lesson_05.EXERCISES,
+    "06": lesson_06.EXERCISES,
 }
 
 

@@ -1,6 +1,6 @@
 """The claims on trial, and the rules that decide them: pure functions of measurements and predictions."""
 
-from labkit.claims import gpu_models, inference, machine, matmul, shared_memory, speed, training
+from labkit.claims import gpu_models, inference, loading, machine, matmul, shared_memory, speed, training
 from labkit.claims.verdicts import (
     DEPENDS,
     NOT_TESTABLE,
@@ -25,6 +25,7 @@ __all__ = [
     "find_claim",
     "gpu_models",
     "inference",
+    "loading",
     "machine",
     "matmul",
     "shared_memory",

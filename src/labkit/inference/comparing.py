@@ -135,7 +135,7 @@ def _timed(variant: Variant, batch: Any, label: str, options: dict[str, Any]) ->
 def _answers(variant: Variant, chunks: list[Any]) -> Any:
     import torch
 
-    with torch.inference_mode():
+    with torch.inference_mode(), devices.cpu_threads(variant.threads):
         return torch.cat([variant.run(chunk).float() for chunk in chunks]).cpu()
 
 

@@ -17,6 +17,7 @@ from labkit.inference.queueing import poisson_arrivals
 
 Clock = Callable[[], float]
 NO_TIME_S = 1e-9  # no sleep and no clock read is shorter, and sums of floats are not exact
+BAR_S = 0.020  # a progress bar in a notebook takes milliseconds: it moves only while nobody waits for them
 GIVEN_UP = 2  # times the duration: what has not been answered by then is left
 
 
@@ -98,9 +99,13 @@ def _run(server: Server, until_s: float, label: str, progress: bool) -> bool:
     bar = tqdm(total=len(server.arrivals_s), desc=label, unit="request", disable=not progress, leave=False)
     with bar:
         try:
+            shown = 0
             while server.goes_on(until_s):
-                server.step()
-                bar.update(len(server.requests) - bar.n)
+                if server.idle_s > BAR_S and shown < len(server.requests):
+                    bar.update(len(server.requests) - shown)
+                    shown = len(server.requests)
+                else:
+                    server.step()
         except KeyboardInterrupt:
             print(f"Interrupted: {len(server.requests)} requests were answered and are kept.")
             return False
@@ -129,6 +134,11 @@ class Server:
         self.now_s = self.clock() - self.start_s
         return len(self.requests) < len(self.arrivals_s) and self.now_s < until_s
 
+    @property
+    def idle_s(self) -> float:
+        """How long it is until the next request arrives; below zero it waits already."""
+        return self.arrivals_s[len(self.requests)] - self.now_s
+
     def left(self, until_s: float) -> tuple[float, ...]:
         """Return the arrivals up to then that were not answered."""
         return tuple(at_s for at_s in self.arrivals_s[len(self.requests) :] if at_s <= until_s)
@@ -136,8 +146,8 @@ class Server:
     def step(self) -> None:
         """Answer what waits, as much as goes into a batch; or sleep until the next request arrives."""
         first = len(self.requests)
-        if self.arrivals_s[first] - self.now_s > NO_TIME_S:
-            self.sleep(self.arrivals_s[first] - self.now_s)
+        if self.idle_s > NO_TIME_S:
+            self.sleep(self.idle_s)
             self.late_s.append(max(self.clock() - self.start_s - self.arrivals_s[first], 0.0))
             return
         last = first + 1

@@ -35,7 +35,7 @@ class Variant:
     threads: int | None = None
 
     def __repr__(self) -> str:
-        return f"{self.name}: {'' if self.run else 'NOT HERE, '}{self.sentence}"
+        return f"{self.name}: {'NOT HERE, ' if self.run is None else ''}{self.sentence}"
 
 
 def variants(
@@ -60,7 +60,8 @@ def variants(
     given = first_of(examples, batch).to(target)
     plain = _plain(model, target)
     expected = _answer(plain, given)
-    return tuple(_tried(name, plain, given, expected) for name in names)
+    with devices.cpu_threads():  # as measure() sets them: for another number, torch would compile once more
+        return tuple(_tried(name, plain, given, expected) for name in names)
 
 
 def first_of(examples: Any, batch: int) -> Any:

@@ -38,6 +38,7 @@ LESSONS = {
         LessonEntry("03", "Can I train a CNN on a CPU?", 75, 75, "training steps, and the times they add up to"),
         LessonEntry("04", "What is shared memory for?", 90, 90, "kernel times and the library's product"),
         LessonEntry("05", "Will a GPU-trained model run on my CPU?", 75, 75, "answers, latency and throughput"),
+        LessonEntry("06", "Who feeds the GPU?", 60, 60, "a training step, and the way of a batch to the GPU"),
     )
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 from labkit.devices import Device
 from labkit.errors import InputError
 from labkit.hardware import Gpu
+from labkit.loading import Accelerator, StandIn
 from labkit.measurement import Measurement, Sweep, Task, checked_values
 from labkit.prediction import predict_measurement, predict_sweep
 from labkit.recordings import find_recorded, find_recorded_sweep
@@ -40,6 +41,16 @@ def gpu_measurement(
         return measure(make(gpu.torch_name), device=gpu, **_without(work, ONLY_PREDICTED))
     _check_described(work)
     return find_recorded(_task(work)) or predict_measurement(gpu=reference, **_without(work, ONLY_MEASURED))
+
+
+def accelerator(
+    gpu: Device | None, reference: Gpu, make: Callable[[str], Callable[[Any], Any]], **work: Any
+) -> tuple[Accelerator | StandIn, Measurement | None]:
+    """Return the GPU of this machine at work on batches, else a stand-in, and what the stand-in's step time is from."""
+    if gpu is not None:
+        return Accelerator(make(gpu.torch_name), device=gpu), None
+    found = gpu_measurement(gpu, reference, make, **work)
+    return StandIn(found.median_s, name=f"stand-in for a {found.device_name}"), found
 
 
 def _check_described(work: Mapping[str, Any]) -> None:

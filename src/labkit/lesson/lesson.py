@@ -14,9 +14,10 @@ from labkit.errors import DeviceError, InputError, check_choice
 from labkit.hardware import Gpu
 from labkit.html import Html, escape, folded, html_of, table
 from labkit.lesson.catalogue import LESSONS, LessonEntry, find_lesson
-from labkit.lesson.gpu_numbers import gpu_measurement, gpu_sweep, kernel_measurement, library_shared_bytes
+from labkit.lesson.gpu_numbers import accelerator, gpu_measurement, gpu_sweep, kernel_measurement, library_shared_bytes
 from labkit.lesson.records import LessonRecord, now
 from labkit.lesson.verdict_view import CountView, FoldedView, VerdictView, noise_among
+from labkit.loading import Accelerator, StandIn
 from labkit.measurement import Measurement, Sweep
 from labkit.profiles import current_profile
 from labkit.recordings import has_recordings
@@ -93,6 +94,15 @@ class Lesson:
         found = gpu_measurement(self.gpu, self.reference, make, **work)
         self.record(found)
         return found
+
+    def accelerator(self, make: Callable[[str], Callable[[Any], Any]], **work: Any) -> Accelerator | StandIn:
+        """Return what a pipeline feeds: the GPU here at work on make(device)(batch), else a stand-in for one.
+
+        The stand-in's step takes as long as was recorded for this work, or as is predicted; that is kept in the record.
+        """
+        fed, found = accelerator(self.gpu, self.reference, make, **work)
+        self.record(*([found] if found else []))
+        return fed
 
     @property
     def kernel_gpu(self) -> devices.Device | None:

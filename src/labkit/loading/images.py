@@ -7,16 +7,17 @@ import io
 import math
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from PIL import Image, ImageDraw
-from torch.utils.data import Dataset
 
 from labkit.errors import InputError, check_count, check_number, check_positive
 from labkit.loading.sampling import generator_for
 from labkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    import torch
 
 CLASSES = 10
 QUALITY = 90
@@ -33,7 +34,7 @@ class Sample(NamedTuple):
     decode_s: float
 
 
-class JpegImages(Dataset):
+class JpegImages:
     """Generated photos of a stated size, stored as JPEG bytes in memory; each access decodes one with Pillow.
 
     An item is decoded, resized, cropped at random, perhaps mirrored, and made a float32 tensor: real work, whose cost
@@ -83,15 +84,18 @@ class JpegImages(Dataset):
         return (self[index] for index in range(self.count))
 
     def __getitem__(self, index: int) -> Sample:
+        import torch
+
         item = check_number("index", index)
         if not isinstance(item, int) or not 0 <= item < self.count:
             raise InputError(f"photos[{index!r}]", f"there are {self.count} items", f"The last is {self.count - 1}.")
         began_s = time.perf_counter()
         number = item % len(self.photos)
         picture = self._augmented(_decode(self.photos[number]), getattr(index, "epoch", 0), item)
-        pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
-        image = pixels.to(torch.float32).div_(255).contiguous()
-        return Sample(image, number % CLASSES, time.perf_counter() - began_s)
+        # By NumPy, on one thread as in a worker process: for so little work torch's threads would wait for each other.
+        pixels = np.ascontiguousarray(np.asarray(picture).transpose(2, 0, 1), dtype=np.float32)
+        pixels /= 255
+        return Sample(torch.from_numpy(pixels), number % CLASSES, time.perf_counter() - began_s)
 
     def _augmented(self, picture: Image.Image, epoch: int, index: int) -> Image.Image:
         """Return the picture at the size that a network takes: resized, and cropped and mirrored at random."""

@@ -23,6 +23,7 @@ from labkit.units import format_count, format_s
 RARELY, OFTEN = 0.05, 0.15  # shares of waiting: below the one the accelerator limits, above the other the loading does
 ACCELERATOR, LOADING, NEITHER = "the accelerator", "the loading", "neither clearly"
 FEWEST_STEPS = 4
+BAR_AFTER_S = 2.0  # most runs are over before a bar says anything
 
 Clock = Callable[[], float]
 
@@ -100,6 +101,11 @@ class PipelineRun:
         return None if self.decode_s is None else self.decode_s / max(1, self.workers)
 
     @property
+    def ideal_share(self) -> float | None:
+        """The share of waiting if loading were decoding alone, shared by the workers without loss; None if unknown."""
+        return None if self.feeding_s is None else max(0.0, 1 - self.step_s / self.feeding_s)
+
+    @property
     def limited_by(self) -> str:
         """Which stage limits: "the loading", "the accelerator", or "neither clearly"."""
         share = self.waiting_share
@@ -165,7 +171,7 @@ def run_pipeline(
     steps = -(-max(steps, FEWEST_STEPS) // warm_up) * warm_up
     notes = _Notes(clock)
     accelerator.begin()
-    bar = tqdm(total=warm_up + steps, unit="batch", desc=label, disable=not progress, leave=False)
+    bar = tqdm(total=warm_up + steps, unit="batch", desc=label, disable=not progress, leave=False, delay=BAR_AFTER_S)
     with bar, batches_of(loader) as batches:
         try:
             for batch in notes.taken(itertools.islice(batches, warm_up + steps)):

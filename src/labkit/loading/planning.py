@@ -7,10 +7,7 @@ import pickle
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch.utils.data import DataLoader, IterableDataset
+from typing import TYPE_CHECKING, Any
 
 from labkit import devices
 from labkit.errors import InputError, check_choice, check_count, check_number, check_positive
@@ -18,6 +15,9 @@ from labkit.html import Html, html_of, table
 from labkit.loading.sampling import EpochSampler, carried_generators, seed_each_worker
 from labkit.loading.shared_memory import free_shared_bytes, sample_bytes
 from labkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
 
 TIMEOUT_S = 120.0  # for one batch: a worker that hangs must not hang the notebook
 
@@ -45,6 +45,9 @@ class LoaderPlan:
 
     def loader(self) -> DataLoader:
         """Return the torch DataLoader with these settings; the same seed gives the same batches in every epoch."""
+        import torch
+        from torch.utils.data import DataLoader
+
         options: dict[str, Any] = {}
         if self.workers:
             options = {
@@ -152,6 +155,8 @@ def plan_loader(
 
 
 def _count_of(dataset: Any) -> int:
+    from torch.utils.data import IterableDataset
+
     if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise InputError(f"dataset={dataset!r:.80}", "a data set here has a length and gives item i for dataset[i]")
     if len(dataset) == 0:

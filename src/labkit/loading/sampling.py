@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import Dataset, Sampler, get_worker_info
 
 from labkit.errors import InputError, check_count, check_number
-
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 
 
 def generator_for(seed: int, epoch: int, index: int) -> np.random.Generator:
@@ -40,7 +36,7 @@ class EpochIndex(int):
         return made
 
 
-class EpochSampler(Sampler):
+class EpochSampler:
     """Gives each item once an epoch, in an order that changes with the epoch, as EpochIndex.
 
     A sampler lives in the main process. So the epoch reaches the dataset even where its workers live on from one epoch
@@ -70,7 +66,7 @@ class EpochSampler(Sampler):
             yield EpochIndex(place if order is None else int(order[place]), epoch)
 
 
-class CropsFromOneGenerator(Dataset):
+class CropsFromOneGenerator:
     """Where to crop, drawn from one generator that the dataset carries: how many people write it, and wrong.
 
     Each worker process gets a copy of the dataset, and with it a copy of the generator in the same state: all workers
@@ -103,23 +99,26 @@ def carried_generators(dataset: Any) -> dict[str, Any]:
 
 def seed_each_worker(worker_id: int) -> None:
     """Give this worker's copy of each carried generator a seed of its own, new in each epoch that starts workers."""
+    from torch.utils.data import get_worker_info
+
     info = get_worker_info()
     for owner, name, value in _carried(info.dataset):
         setattr(owner, name, _reseeded(value, info.seed))
 
 
 def _carried(dataset: Any) -> Iterator[tuple[Any, str, Any]]:
+    import torch
+
+    kinds = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
     own = getattr(dataset, "__dict__", {})
-    yield from ((dataset, name, value) for name, value in own.items() if isinstance(value, GENERATORS))
+    yield from ((dataset, name, value) for name, value in own.items() if isinstance(value, kinds))
     if own.get("dataset") is not None:  # as torch.utils.data.Subset wraps one
         yield from _carried(own["dataset"])
 
 
 def _reseeded(generator: Any, seed: int) -> Any:
-    if isinstance(generator, torch.Generator):
-        return generator.manual_seed(seed)
     if isinstance(generator, np.random.Generator):
         return np.random.Generator(type(generator.bit_generator)(seed))
     if isinstance(generator, np.random.RandomState):
         return np.random.RandomState(seed % 2**32)
-    return random.Random(seed)
+    return random.Random(seed) if isinstance(generator, random.Random) else generator.manual_seed(seed)

@@ -37,7 +37,10 @@ def batches_of(loader: Any) -> Iterator[Iterator[Any]]:
             raise
         # By signal or not: the one message may have been raised while the other was on its way.
         messages = [str(it) for it in (problem.__cause__, problem.__context__, problem) if it is not None]
-        messages += _signals_of(getattr(epochs[0], "_workers", ()) if epochs else ())
+        try:
+            messages += _signals_of(getattr(epochs[0], "_workers", ()) if epochs else ())
+        except RuntimeError as late:  # torch hears of the death by a signal, which may come as late as here
+            messages.append(str(late))
         raise worker_error(" ".join(messages), getattr(loader, "num_workers", 0)) from problem
     finally:
         _stop(loader, epochs, before)
@@ -52,9 +55,11 @@ def _tells_of_a_lost_worker(problem: Exception) -> bool:
 
 def _signals_of(workers: Iterable[Any]) -> list[str]:
     """Return, as torch would say it, by which signals workers ended: a pipe that ends early comes without a message."""
-    workers = list(workers)
-    multiprocessing.connection.wait([worker.sentinel for worker in workers], timeout=ENDING_S)
-    ended = [worker.exitcode for worker in workers if worker.exitcode is not None and worker.exitcode < 0]
+    by_sentinel = {worker.sentinel: worker for worker in workers}
+    ending = [by_sentinel[it] for it in multiprocessing.connection.wait(by_sentinel, timeout=ENDING_S)]
+    for worker in ending:
+        worker.join(ENDING_S)  # its files are closed a moment before it has an exit code
+    ended = [worker.exitcode for worker in ending if worker.exitcode is not None and worker.exitcode < 0]
     return [f"killed by signal: {signal.strsignal(-code)}." for code in ended]
 
 

@@ -7,6 +7,7 @@ from labkit.plotting.bars import plot_bars, plot_values
 from labkit.plotting.fonts import font_for
 from labkit.plotting.images import plot_images
 from labkit.plotting.lines import plot_lines
+from labkit.plotting.pipeline import plot_pipeline, plot_waiting
 from labkit.plotting.ratios import plot_scaling, plot_speedup
 from labkit.plotting.requests import plot_banks, plot_request
 from labkit.plotting.roofline import plot_roofline
@@ -28,6 +29,7 @@ __all__ = [
     "plot_lines",
     "plot_load",
     "plot_over_time",
+    "plot_pipeline",
     "plot_phases",
     "plot_queue",
     "plot_request",
@@ -40,6 +42,7 @@ __all__ = [
     "plot_times",
     "plot_training",
     "plot_values",
+    "plot_waiting",
     "show",
     "to_html",
     "to_png",

@@ -29,7 +29,6 @@ from labkit.units import format_ratio, format_s
 PHASE_LOOK = dict(zip(PHASES, zip(PALETTE, ("", "////", "", "....", "\\\\\\\\"), strict=False), strict=True))
 NARROWEST = 0.09  # share of the widest bar that has room for a text
 WIDEST_NAME = 34
-WIDEST_LABEL = 60
 
 
 def plot_training(history: History, *, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -60,8 +59,9 @@ def plot_training(history: History, *, ax: Axes | None = None, title: str | None
     if any(loss_ax.lines):
         log_axis(loss_ax, "y", "{:g}".format, most_ticks=6)
     _set_labels(ax, loss_ax, history)
+    ax = finish(ax, title=title)
     describe_axes(ax, _curve_in_words(history, title, [line for line in lines if line]))
-    return finish(ax, title=title)
+    return ax
 
 
 def plot_phases(*histories: History, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -80,9 +80,9 @@ def plot_phases(*histories: History, ax: Axes | None = None, title: str | None =
     names = [textwrap.fill(_name(history), WIDEST_NAME) for history in checked]
     ax.set_yticks(range(len(checked)), names if len(checked) > 1 else [""])
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(textwrap.fill(f"mean time of a profiled step ({_cost_in_words(checked)})", WIDEST_LABEL))
-    describe_axes(ax, " ".join(filter(None, [title and f"{title.rstrip('.')}.", *map(_phases_in_words, checked)])))
+    ax.set_xlabel(f"mean time of a profiled step ({_cost_in_words(checked)})")
     ax = finish(ax, title=title or (_name(checked[0]) if len(checked) == 1 else None), grid="x")
+    describe_axes(ax, " ".join(filter(None, [title and f"{title.rstrip('.')}.", *map(_phases_in_words, checked)])))
     if is_own(ax):
         ax.figure.set_size_inches(WIDTH_IN, 1.9 + 0.6 * len(checked))
     return ax

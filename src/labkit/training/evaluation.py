@@ -46,7 +46,7 @@ def loss_and_accuracy(
         with torch.inference_mode(), precision():
             for images, labels in zip(data.images.split(batch), data.labels.split(batch), strict=True):
                 images, labels = move(images, labels)
-                logits = model(images)
+                logits = check_logits(model(images), data)
                 loss_sum += functional.cross_entropy(logits, labels, reduction="sum")
                 right += (logits.argmax(1) == labels).sum()
     finally:
@@ -65,3 +65,15 @@ def check_fit(model: nn.Module, data: Images, name: str = "data") -> None:
         raise DataError(given, f"the model takes images of {size}×{size}", f"Try size={data.shape[1]}.")
     if isinstance(classes, int) and classes < len(data.classes):
         raise DataError(given, f"the model knows {classes} classes", f"Try classes={len(data.classes)}.")
+
+
+def check_logits(logits: Any, data: Images) -> torch.Tensor:
+    """Return what a model made of images of data if it has a logit for each class, else raise DataError.
+
+    On a GPU a label without a logit would end the process.
+    """
+    if not isinstance(logits, torch.Tensor) or logits.dim() != 2 or logits.shape[1] < len(data.classes):
+        made = f"shape {tuple(logits.shape)}" if isinstance(logits, torch.Tensor) else f"a {type(logits).__name__}"
+        advice = f"Its last layer needs {len(data.classes)} outputs, its result the shape (n, {len(data.classes)})."
+        raise DataError(repr(data), f"the model returns {made}: not one logit for each class", advice)
+    return logits

@@ -76,7 +76,8 @@ class History:
             raise InputError("epochs", "their numbers go from 1 on, without a gap")
         measurements = [*check_kind("phases", self.phases, Mapping).values(), self.steps, self.profiled]
         for measurement in measurements:
-            check_kind("a time in a history", measurement, Measurement | None)
+            if measurement is not None:
+                check_kind("a time in a history", measurement, Measurement)
         object.__setattr__(self, "phases", MappingProxyType(dict(self.phases)))
         if self.format_version != FORMAT_VERSION:
             raise unknown_format(self.format_version)
@@ -140,13 +141,15 @@ class History:
             rate = format_count(round(self.images_per_s))
             lines.append(f"{rate} images/s (middle half {low} to {high}), {self.steps.legend}")
         if self.phases:
-            lines.append(", ".join(f"{name} {share:.1%}" for name, share in self.phase_shares.items()))
+            shares = ", ".join(f"{name} {share:.1%}" for name, share in self.phase_shares.items())
+            lines.append(f"Of a step: {shares}")
         return ". ".join([*lines, *self._warnings()]) + "."
 
     def _warnings(self) -> tuple[str, ...]:
         cost = self.profiling_cost
-        said = [f"a profiled step took {cost} as long as one that was not"] if cost else []
-        return (*said, *filter(None, [self.stopped]), *self.notes)
+        said = [f"A profiled step took {cost} as long as one that was not"] if cost else []
+        said += [self.stopped[0].upper() + self.stopped[1:]] if self.stopped else []
+        return (*said, *self.notes)
 
     def _repr_html_(self) -> str:
         percent = "{:.2%}".format

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit import checkpoints
 from labkit.datasets import Images
-from labkit.errors import CheckpointError, InputError, RecordError, check_kind
+from labkit.errors import CheckpointError, InputError, LabkitError, check_kind, check_number
 from labkit.training.history import History
 from labkit.training.randomness import generator_states, restore_generators
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from labkit.training.steps import Training
 
 KEY = "training"
+BEGIN_ANEW = "Leave resume out to begin anew."
 
 
 def check_path(path: Any, *, resume: bool) -> Path | None:
@@ -61,10 +62,11 @@ def take_up(path: Path, training: Training) -> History:
     if not isinstance(state, dict) or found.optimiser is None:
         advice = "Only a file that train(checkpoint=…) wrote can be resumed. Leave resume out to begin anew."
         raise CheckpointError(path.name, "it holds weights, but no training to go on with", advice)
+    _check_same(path, state, training)
+    checkpoints.load(path, into=training.model, device=training.device)
     try:
-        _check_same(path, state, training)  # before the model is touched
-        checkpoints.load(path, into=training.model, device=training.device)
-        training.step = state["step"]
+        history = History.from_dict(state["history"])
+        training.step, training.epochs = check_number("step", state["step"]), list(history.epochs)
         training.epoch_s = state["epoch_s"]
         training.loss_sum.fill_(state["loss_sum"])
         training.right.fill_(state["right"])
@@ -72,11 +74,10 @@ def take_up(path: Path, training: Training) -> History:
         restore_generators(state["generators"], training.device)
         if training.precision.scaler and state["scaler"]:
             training.precision.scaler.load_state_dict(state["scaler"])
-        history = History.from_dict(state["history"])
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecordError) as problem:
-        advice = "Leave resume out to begin anew."
-        raise CheckpointError(path.name, f"its training cannot be read ({problem})", advice) from problem
-    training.epochs = list(history.epochs)
+        if not 0 <= training.steps_into_epoch < training.steps_per_epoch:
+            raise CheckpointError(path.name, f"step {training.step} is none of its epoch {len(training.epochs) + 1}")
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, LabkitError) as problem:
+        raise CheckpointError(path.name, f"its training cannot be read ({problem})", BEGIN_ANEW) from problem
     return history
 
 
@@ -90,11 +91,14 @@ def _check_same(path: Path, state: dict[str, Any], training: Training) -> None:
 
     With a constant learning rate more epochs may follow; a cycle is laid out over all epochs from the beginning.
     """
-    asked, written = training.settings.to_dict(), dict(state["settings"])
-    free = {"epochs"} if asked["schedule"] == "constant" else set()
+    asked, written = training.settings.to_dict(), state.get("settings")
+    if not isinstance(written, dict):
+        raise CheckpointError(path.name, "its training cannot be read (it has no settings)", BEGIN_ANEW)
+    longer = asked["schedule"] == "constant" and written.get("epochs") in range(asked["epochs"] + 1)
+    free = {"epochs"} if longer else set()
     other = [f"{name}={written.get(name)!r}" for name in asked if name not in free and written.get(name) != asked[name]]
-    if state["data"] != fingerprint(training.data):
-        other.append(f"data={state['data']}")
+    if state.get("data") != fingerprint(training.data):
+        other.append(f"data={state.get('data')}")
     if other:
         advice = "Ask for the same, or leave resume out to begin anew."
         if {"epochs"} == {name.partition("=")[0] for name in other}:

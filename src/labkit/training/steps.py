@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from labkit import devices
 from labkit.datasets import Images
+from labkit.training.evaluation import check_logits
 from labkit.training.history import Epoch
 from labkit.training.precision import Precision, mover
 from labkit.training.randomness import epoch_order
@@ -60,6 +61,8 @@ class Training:
         done(TRANSFER)
         with self.precision():
             logits = self.model(images)
+            if not self.step:
+                check_logits(logits, self.data)
             loss = functional.cross_entropy(logits, labels)
         done(FORWARD)
         self.precision.backward(loss)
