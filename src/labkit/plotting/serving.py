@@ -77,7 +77,7 @@ def plot_load(*runs: LoadRun, limit_s: float | None = None, ax: Axes | None = No
     checked = sorted(all_of(LoadRun, runs, ADVICE), key=lambda run: run.load)
     ax = axes_for(ax)
     log_axis(ax, "y", tick_s)
-    even_axis(ax, "x", lambda load: f"{load:.0%}")
+    even_axis(ax, "x", lambda load: f"{load:.0%}" if load >= 0 else "")
     _draw_theory(ax, checked[0])
     for source in dict.fromkeys(run.source for run in checked):
         of_source = [run for run in checked if run.source == source]
@@ -88,10 +88,18 @@ def plot_load(*runs: LoadRun, limit_s: float | None = None, ax: Axes | None = No
         ):
             style = line_style(next_index(ax), source) | {"linestyle": ""}
             draw_line(ax, loads, values, f"{name}, {of_source[0].legend}", style)
-    ax.axvline(1, color=GUIDE, linewidth=1.2, linestyle="--", label="load 100%: as much work as time", gid=GUIDE_LINE)
+    ax.axvline(
+        1,
+        color=GUIDE,
+        linewidth=1.2,
+        linestyle="--",
+        label="load 100%; right of it times grow for as long as the run lasts",
+        gid=GUIDE_LINE,
+    )
     if limit_s is not None:
         _draw_limit(ax, "y", limit_s)
-    ax.set_xlim(0, 1.05 * max(1, *(run.load for run in checked)))
+    most = max(1, *(run.load for run in checked))
+    ax.set_xlim(-0.02 * most, 1.05 * most)  # a light load is a point at the edge, and must not be cut
     ax.set_xlabel("load: requests per second × time of an answer")
     ax.set_ylabel("time from arrival to answer")
     return finish(ax, title=title)
