@@ -41,9 +41,9 @@ def main() -> int:
             return {name: tensor.float() for name, tensor in state.items()}
 
         reached = [
-            compare("load(path) / torch.load", lambda: load(path, device="cpu"), plain),
-            compare("load(path, into=model) / torch.load", lambda: load(path, into=model, device="cpu"), plain),
-            compare("load(float16) / torch.load and float()", lambda: load(half, device="cpu"), widened),
+            compare("100 MB: load(path) / torch.load", lambda: load(path, device="cpu"), plain),
+            compare("100 MB: load(path, into=model) / torch.load", lambda: load(path, into=model, device="cpu"), plain),
+            compare("50 MB of float16: load(path) / torch.load and float()", lambda: load(half, device="cpu"), widened),
         ]
     return 0 if all(reached) else 1
 
@@ -52,7 +52,7 @@ def compare(what: str, ours: Callable[[], Any], theirs: Callable[[], Any]) -> bo
     """Print the median ratio of ours to theirs over pairs that take turns; return whether it is within the target."""
     ratios = paired(lambda: seconds(ours), lambda: seconds(theirs), lambda a, b: a / b, pairs=PAIRS)
     found = statistics.median(ratios)
-    return row(f"100 MB: {what}", f"{found:.2f}", f"≤ {MOST}", found <= MOST, middle_half(ratios))
+    return row(what, f"{found:.2f}", f"≤ {MOST}", found <= MOST, middle_half(ratios))
 
 
 def seconds(work: Callable[[], Any]) -> float:

@@ -37,8 +37,9 @@ def alive_after_each_run(cells: list[str], folder: Path, results: Path) -> list[
 
 
 def up_to_the_first_verdict(path: Path) -> list[str]:
-    """Return the code of a lesson up to its first verdict: set-up, experiments, figures, controls."""
-    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    """Return the code of a lesson up to its first verdict: set-up, experiments, figures, controls; no failures."""
+    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    cells = [cell.source for cell in code if "raises-exception" not in cell.metadata.get("tags", [])]
     return cells[: next(number for number, source in enumerate(cells, 1) if "lesson.verdict(" in source)]
 
 

@@ -47,7 +47,7 @@ def _by_time(answers: str, cpu: Sweep, gpu: Sweep, drift_source: str) -> Verdict
     leads = {batch: speedup(cpu.at(batch), gpu.at(batch)) for batch in shared_values(cpu, gpu)}
     ratios = ", ".join(f"{format_ratio(lead.ratio)} at batch {format_count(batch)}" for batch, lead in leads.items())
     found = {
-        "sentence": f"{answers} So many times as fast is the {gpu_name(gpu)}: {ratios}.",
+        "sentence": f"{answers} The {gpu_name(gpu)} takes the same batch this many times as fast: {ratios}.",
         "number": leads[max(leads)].ratio,
         "source": max(source_of(cpu, gpu), drift_source, key=SOURCES.index),
     }
