@@ -78,6 +78,10 @@ lab: $(VENV)/lab-ready  ## open the lessons in JupyterLab
 
 # --- for those who change something ------------------------------------------------------------------------------
 
+# The tests share a machine with whatever else runs. By default torch's threads spin while they wait for each other, and
+# where another program holds a core each operation then takes a hundred times as long; asleep, they give way.
+unit notebooks colab-test browser: export OMP_WAIT_POLICY := passive
+
 test: lint unit style notebooks colab-test browser  ## run all checks, in this order; the first that fails stops it
 
 lint: $(VENV)/test-ready  ## check style and format of code and notebooks

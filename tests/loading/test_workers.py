@@ -60,6 +60,15 @@ def test_no_worker_is_left_though_the_iterator_is_kept(persistent: bool) -> None
     assert multiprocessing.active_children() == []
 
 
+def test_persistent_workers_that_were_there_before_are_stopped_with_the_stream() -> None:
+    loader = forked(TENSORS, persistent_workers=True)
+    assert len(list(loader)) == 16
+    assert len(multiprocessing.active_children()) == 2
+    with batches_of(loader) as batches:
+        next(batches)
+    assert multiprocessing.active_children() == []
+
+
 def test_no_worker_is_left_after_an_error_in_the_loop() -> None:
     with pytest.raises(ZeroDivisionError), batches_of(forked(TENSORS)) as batches:
         next(batches)
