@@ -40,6 +40,8 @@ class StandIns:
         found |= {"collections.defaultdict": self._defaultdict}
         found |= {f"builtins.{name}": _nothing for name in FACTORIES}
         found |= {"builtins.bytes": bytes}  # of an empty array or text, which is written as bytes()
+        found |= {"collections.deque": self._deque, "torch.torch_version.TorchVersion": str}
+        found |= {f"builtins.{kind.__name__}": kind for kind in (frozenset, range, slice)}
         found |= {f"datetime.{kind.__name__}": kind for kind in (datetime.datetime, datetime.date, datetime.timedelta)}
         return found
 
@@ -67,6 +69,10 @@ class StandIns:
         self.seen["path, now a text"] += 1
         texts = [str(part) for part in parts]
         return "/".join([texts[0].rstrip("/\\"), *texts[1:]]) if len(texts) > 1 else "".join(texts)
+
+    def _deque(self, held: Any = (), *length: Any) -> list[Any]:
+        self.seen["deque, now a list"] += 1
+        return list(held)
 
     def _defaultdict(self, *factory: Any) -> dict[Any, Any]:
         self.seen["defaultdict, now a dict"] += 1
