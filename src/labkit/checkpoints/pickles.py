@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickletools
 import re
 import struct
+import warnings
 import zipfile
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING  # what pickle itself maps the names of Python 2 by
 from collections.abc import Iterator
@@ -93,10 +94,12 @@ def _scan_stream(file: IO[bytes]) -> Scan:
     found: dict[str, list[Any]] = {"name": [], "protocol": [], "text": [], "storage": []}
     streams = 0
     try:
-        for _ in range(STREAMS):
-            for kind, value in _steps(stream):
-                found[kind].append(value)
-            streams += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes, where the numbers are read as texts
+            for _ in range(STREAMS):
+                for kind, value in _steps(stream):
+                    found[kind].append(value)
+                streams += 1
     except Exception:  # the numbers begin here, or the file is damaged: whatever pickletools makes of it
         pass
     return Scan(
