@@ -20,7 +20,7 @@ from labkit.training.randomness import epoch_order
 from labkit.training.settings import LEARNING_RATE, WEIGHT_DECAY
 
 BATCH = 64
-PAIRS = 61  # of one epoch each: the shorter a run, the less the machine's speed changes within a pair
+PAIRS = 101  # of one epoch each: the shorter a run, the less the machine's speed changes within a pair
 MOST_OVERHEAD = 0.03
 # The loops are compared, not the machine's other programs: on one thread, by the time that this thread was given.
 THREADS = 1

@@ -49,7 +49,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
     The folder is made if need be. An OSError of writing or renaming is the caller's to explain.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    temporary = path.with_name(f".{uuid.uuid4().hex}.part")  # short: path's own name may be as long as a name can be
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield temporary

@@ -128,6 +128,26 @@ def test_cut_files_of_other_formats(tmp_path, written, share: float) -> None:
             load(path, device="cpu")
 
 
+# C01-10
+def test_an_old_file_cut_at_any_byte_is_cut_and_torchs_advice_is_not_repeated(written) -> None:
+    path = written({"weight": torch.rand(40)}, _use_new_zipfile_serialization=False)
+    whole = path.read_bytes()
+    for kept in range(1, len(whole)):
+        path.write_bytes(whole[:kept])
+        with pytest.raises(CheckpointError, match="the end of the file is missing") as caught:
+            load(path, device="cpu")
+        assert "trust" not in str(caught.value)
+
+
+# C01-10
+def test_a_file_that_lacks_a_few_bytes_is_told_in_bytes(tmp_path: Path) -> None:
+    save_file(LARGE, tmp_path / "x.safetensors")
+    whole = (tmp_path / "x.safetensors").read_bytes()
+    (tmp_path / "x.safetensors").write_bytes(whole[:-3])
+    with pytest.raises(CheckpointError, match=f"only {len(whole) - 3:,} bytes of at least {len(whole):,} bytes are"):
+        load(tmp_path / "x.safetensors", device="cpu")
+
+
 def test_a_cut_file_of_half_precision_counts_its_own_bytes(written) -> None:
     path = written(
         {"a": torch.rand(1000).half(), "b": torch.rand(1000).double(), "c": torch.zeros(1000, dtype=torch.bool)}

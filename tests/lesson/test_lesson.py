@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 import types
 from pathlib import Path
@@ -53,6 +54,18 @@ def test_start_says_in_one_line_where_the_numbers_come_from(capsys) -> None:
     assert "profile quick" in shown
     if not any(device.is_gpu for device in devices.find()):
         assert "predicted for a T4" in shown
+
+
+# C12-09
+@pytest.mark.parametrize(("before", "after"), [(None, ":4096:8"), (":16:8", ":16:8")])
+def test_start_fixes_the_workspace_before_anything_multiplies_on_a_gpu(monkeypatch, before, after) -> None:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", before or "")
+    if before is None:
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    seen = []
+    monkeypatch.setattr(devices, "find", lambda: seen.append(os.environ["CUBLAS_WORKSPACE_CONFIG"]) or ())
+    start("01")
+    assert set(seen) == {after}
 
 
 def test_an_unknown_lesson_is_refused() -> None:

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import psutil
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from labkit.devices import usable_cpus
 from labkit.errors import InputError, WorkerError
 from labkit.loading import JpegImages, StandIn, batches_of, plan_loader, run_pipeline
 from labkit.loading.workers import worker_error
@@ -67,6 +69,15 @@ def test_persistent_workers_that_were_there_before_are_stopped_with_the_stream()
     with batches_of(loader) as batches:
         next(batches)
     assert multiprocessing.active_children() == []
+
+
+def test_torch_says_nothing_of_more_workers_than_cpus_where_the_plan_has_said_it() -> None:
+    workers = usable_cpus() + 1
+    plan = plan_loader(TENSORS, batch=4, workers=workers, start_method="fork", device="cpu", more_than_cpus=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        run = run_pipeline(plan, StandIn(0.001), steps=4, progress=False)
+    assert run.workers == workers
 
 
 def test_no_worker_is_left_after_an_error_in_the_loop() -> None:

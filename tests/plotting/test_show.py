@@ -1,6 +1,8 @@
 import base64
 import html
 import io
+import subprocess
+import sys
 import warnings
 
 import matplotlib
@@ -124,3 +126,9 @@ def test_what_is_no_figure_is_refused(use, nonsense):
 def test_an_empty_alternative_is_refused(alt):
     with pytest.raises(InputError, match="alt="):
         to_html(plot_lines([("a", [0, 1], [0, 1])], x_label="x", y_label="y"), alt=alt)
+
+
+def test_figures_need_no_torch():
+    program = "import sys, labkit.plotting; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

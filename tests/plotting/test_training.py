@@ -2,7 +2,7 @@ import pytest
 
 from labkit.errors import InputError
 from labkit.plotting import alt_text, plot_phases, plot_training, to_png
-from labkit.plotting.training import PHASE_LOOK
+from labkit.plotting.training import PHASE_LOOKS
 from labkit.training import PHASES, Epoch, History
 
 from .conftest import legend_of, measurement, series_of
@@ -131,7 +131,7 @@ def test_several_trainings_stand_under_each_other():
 
 
 def test_colours_have_a_second_cue_between_neighbours():
-    looks = list(PHASE_LOOK.values())
+    looks = PHASE_LOOKS
     assert len({colour for colour, _ in looks}) == len(PHASES)
     assert all(one[1] != other[1] for one, other in zip(looks, looks[1:], strict=False))
 

@@ -23,6 +23,7 @@ LAYERS = (
         "comparison",
         "sand",
         "prediction",
+        "nets",
         "workload",
         "precision",
     },

@@ -97,8 +97,9 @@ def press_stop(monkeypatch, number, times=1):
 
 @pytest.fixture(autouse=True)
 def torch_is_left_as_it_was():
-    """Whatever a test did: threads and switches of torch are as before."""
+    """Whatever a test did: threads and switches of torch are as before. Two threads would wait for each other."""
     threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
     assert not torch.are_deterministic_algorithms_enabled()

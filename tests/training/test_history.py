@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+import torch
 
 from labkit.errors import InputError, RecordError
 from labkit.measurement import Measurement, Task
@@ -79,6 +80,15 @@ def test_without_a_full_step_there_is_no_throughput_but_a_reason():
         history().images_per_s  # noqa: B018
     short = tiny_train(tiny_net(), tiny_data(9), epochs=2)  # one full batch an epoch, which is its first
     assert short.steps is None and "images/s" not in repr(short)
+
+
+def test_a_model_that_looks_at_its_data_is_trained_without_a_count():
+    class Looking(torch.nn.Linear):
+        def forward(self, images):
+            return super().forward(images.flatten(1) * (2.0 if images.max().item() > 0.5 else 1.0))
+
+    trained = tiny_train(Looking(16, 3), tiny_data(), epochs=1)
+    assert trained.throughput.task.flop is None and trained.complete
 
 
 def test_the_flop_of_a_step_are_those_of_torchs_counter():

@@ -108,7 +108,8 @@ def test_an_operation_without_a_deterministic_form_is_named():
 
 
 # C12-09: on a CPU nothing changes.
-def test_on_a_cpu_determinism_changes_no_bit():
+def test_on_a_cpu_determinism_changes_no_bit(monkeypatch):
+    monkeypatch.delenv(WORKSPACE, raising=False)
     plain, fixed = tiny_net(), tiny_net()
     tiny_train(plain, tiny_data(), epochs=2)
     tiny_train(fixed, tiny_data(), epochs=2, deterministic=True)

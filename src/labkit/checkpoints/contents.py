@@ -41,7 +41,7 @@ class Contents:
     def metadata(self, place: str) -> dict[Any, Any]:
         """Return all that the file holds beside the weights at that place and the optimiser."""
         if self.is_ours and place:
-            return dict(self.raw.get("metadata", {}))
+            return dict(self.raw["metadata"])
         return {**_without(self.raw, {place, self.optimiser_place} - {None}), **self.apart}
 
 
@@ -54,11 +54,16 @@ def contents_of(found: Read, given: str) -> Contents:
         raise CheckpointError(given, f"it holds no weights but {what}", advice)
     if is_state(raw):
         return Contents(raw, {WHOLE_FILE: dict(raw)}, apart=found.metadata, is_ours=found.is_ours)
-    is_ours = raw.get(MARK) == 1 and is_state(raw.get("model"))
+    is_ours = _is_marked(raw)
     states = {"model": dict(raw["model"])} if is_ours else dict(_states(raw))
     optimisers = dict(_optimisers(raw))
     first = min(optimisers, key=lambda place: _rank(place, USUAL_OPTIMISERS), default=None)
     return Contents(raw, states or _loose(raw, given), optimisers.get(first), first, is_ours=is_ours)
+
+
+def _is_marked(raw: Mapping[Any, Any]) -> bool:
+    mark = raw.get(MARK)
+    return type(mark) is int and mark == 1 and is_state(raw.get("model")) and isinstance(raw.get("metadata"), dict)
 
 
 def is_state(value: Any) -> bool:
@@ -109,6 +114,11 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 def storage_of(tensor: torch.Tensor) -> int:
     """Return what is the same for tensors that share memory."""
     return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else id(tensor)
+
+
+def bytes_of(tensor: torch.Tensor) -> int:
+    """Return the bytes of a tensor's numbers; of a sparse one those of a dense one of this shape."""
+    return tensor.numel() * tensor.element_size()
 
 
 def _loose(raw: Mapping[Any, Any], given: str) -> dict[str, State]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from labkit.checkpoints.contents import State, storage_of, tensors_in
+from labkit.checkpoints.contents import State, bytes_of, storage_of, tensors_in
 from labkit.checkpoints.names import matched
 from labkit.errors import CheckpointError
 
@@ -76,10 +76,16 @@ def pour(found: Fit, model: nn.Module, raw: Any) -> list[str]:
     """
     wanted = model.state_dict()
     pairs = [(value, wanted[name]) for name, value in found.state.items() if _is_tensor(value)]
+    dense = {name: _in_layout_of(wanted[name], value) for name, value in found.state.items()}
     changes = Counter((_dtype(theirs), _dtype(ours)) for theirs, ours in pairs if theirs.dtype != ours.dtype)
-    handed = hand_over(found.state, model, Counter(map(storage_of, tensors_in(raw))))
-    model.load_state_dict({name: value for name, value in found.state.items() if name not in handed}, strict=False)
+    handed = hand_over(dense, model, Counter(map(storage_of, tensors_in(raw))))
+    model.load_state_dict({name: value for name, value in dense.items() if name not in handed}, strict=False)
     return [f"{count_of(count, 'tensor')} turned from {old} into {new}." for (old, new), count in changes.items()]
+
+
+def _in_layout_of(ours: object, theirs: object) -> object:
+    sparse = _is_tensor(theirs) and _is_tensor(ours) and theirs.layout != torch.strided == ours.layout
+    return theirs.to_dense() if sparse else theirs
 
 
 def hand_over(state: State, model: nn.Module, users: Counter[int], *, from_bytes: int = LARGE_BYTES) -> set[str]:
@@ -96,7 +102,12 @@ def hand_over(state: State, model: nn.Module, users: Counter[int], *, from_bytes
         for key, parameter in module._parameters.items():
             name = f"{place}.{key}" if place else key
             value = state.get(name)
-            if parameter is None or not _is_tensor(value) or value.nbytes < from_bytes or users[storage_of(value)] > 1:
+            if (
+                parameter is None
+                or not _is_tensor(value)
+                or bytes_of(value) < from_bytes
+                or users[storage_of(value)] > 1
+            ):
                 continue
             if _looks(value) == _looks(parameter) and _is_alone(value) and _is_alone(parameter):
                 parameter.data = value
@@ -109,7 +120,8 @@ def _has_hooks(module: nn.Module) -> bool:
 
 
 def _looks(tensor: torch.Tensor) -> tuple[object, ...]:
-    return type(tensor.data), tensor.dtype, tensor.device, tensor.layout, tensor.shape, tensor.stride()
+    strides = tensor.stride() if tensor.layout == torch.strided else ()
+    return type(tensor.data), tensor.dtype, tensor.device, tensor.layout, tensor.shape, strides
 
 
 def _is_alone(tensor: torch.Tensor) -> bool:
@@ -135,6 +147,8 @@ def _fill_in(by_name: State, wanted: Mapping[str, torch.Tensor]) -> None:
 
 
 def _place(tensor: torch.Tensor) -> tuple[object, ...]:
+    if tensor.layout != torch.strided:
+        return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
 
 
@@ -149,18 +163,18 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _clash(theirs: object, ours: object) -> tuple[str, str] | None:
-    """Return both shapes if they differ, or both dtypes if one holds whole numbers and the other does not."""
+    """Return both shapes if they differ, or both dtypes if copying one into the other would lose something."""
     if not (_is_tensor(theirs) and _is_tensor(ours)):
         return None
     if theirs.shape != ours.shape:
         return str(tuple(theirs.shape)), str(tuple(ours.shape))
-    if _is_whole(theirs) != _is_whole(ours):
+    if _kind(theirs) != _kind(ours):
         return _dtype(theirs), _dtype(ours)
     return None
 
 
-def _is_whole(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex())
+def _kind(tensor: torch.Tensor) -> str:
+    return "complex" if tensor.is_complex() else "real" if tensor.is_floating_point() else "whole"
 
 
 def _dtype(tensor: torch.Tensor) -> str:

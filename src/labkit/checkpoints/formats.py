@@ -87,8 +87,11 @@ def cut_error(path: Path, whole_bytes: int | None = None) -> CheckpointError:
     """Return the error for a file whose end is missing; whole_bytes is what it should have at least, where known."""
     found_bytes = path.stat().st_size
     whole_bytes = whole_bytes or scan(path).storage_bytes
-    wanted = f" of at least {format_bytes(whole_bytes)}" if whole_bytes > found_bytes else ""
-    problem = f"the end of the file is missing: only {format_bytes(found_bytes)}{wanted} are here"
+    found, whole = format_bytes(found_bytes), format_bytes(whole_bytes)
+    if found == whole:
+        found, whole = f"{found_bytes:,} bytes", f"{whole_bytes:,} bytes"
+    wanted = f" of at least {whole}" if whole_bytes > found_bytes else ""
+    problem = f"the end of the file is missing: only {found}{wanted} are here"
     return CheckpointError(path.name, problem, f"It was cut. {AGAIN}")
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from labkit import devices
-from labkit.checkpoints.contents import Contents, State, contents_of
+from labkit.checkpoints.contents import Contents, State, bytes_of, contents_of
 from labkit.checkpoints.digests import check_digest
 from labkit.checkpoints.fitting import check_fit, count_of, fit, pour
 from labkit.checkpoints.formats import checked_file
@@ -20,6 +20,7 @@ from labkit.checkpoints.names import bare_names, notes_on
 from labkit.checkpoints.reading import read
 from labkit.errors import CheckpointError, check_kind
 from labkit.html import escape
+from labkit.nets import check_ready
 from labkit.units import format_bytes, format_count
 
 # What a CPU computes slowly or not at all; NumPy does not even know bfloat16.
@@ -42,7 +43,7 @@ class Loaded:
     def __repr__(self) -> str:
         tensors = [value for value in self.state.values() if isinstance(value, torch.Tensor)]
         count = sum(value.numel() for value in tensors)
-        size = format_bytes(sum(value.nbytes for value in tensors))
+        size = format_bytes(sum(map(bytes_of, tensors)))
         into = f", in the model {type(self.model).__name__}" if self.model is not None else ""
         lines = [f"{len(tensors)} tensors with {format_count(count)} numbers, {size}{into}."]
         if self.metadata:
@@ -84,7 +85,8 @@ def load(
     {'epoch': 7}
     """
     if into is not None:
-        check_kind("into", into, nn.Module, "Give a model, not its class: into=Net().")
+        check_ready(check_kind("into", into, nn.Module, "Give a model, not its class: into=Net()."))
+    check_kind("strict", strict, bool)
     target = devices.pick(device)
     path = checked_file(path)
     check_digest(path, sha256, size_bytes)

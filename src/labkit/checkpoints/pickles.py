@@ -44,16 +44,22 @@ HARMLESS = re.compile(
 
 @dataclass(frozen=True)
 class Scan:
-    """The names that a pickle asks for, in order; whether it holds an nn.Module; and whether its end was reached.
+    """The names that a pickle asks for, in order; whether it holds an nn.Module; and its extent.
 
-    storage_bytes is what the numbers of all its tensors take, which lie behind the pickle.
+    storage_bytes is what the numbers of all its tensors take, which lie behind the pickle. streams counts the whole
+    pickles in a row.
     """
 
     names: tuple[str, ...] = ()
     protocol: int = 0
     has_module: bool = False
-    is_complete: bool = False
     storage_bytes: int = 0
+    streams: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the end of the first pickle was reached."""
+        return self.streams > 0
 
     def refused(self, allowed: frozenset[str] = frozenset()) -> list[str]:
         """Return the names that are neither torch's own for tensors nor among those allowed, each once."""
@@ -106,8 +112,8 @@ def _scan_stream(file: IO[bytes]) -> Scan:
         names=tuple(found["name"]),
         protocol=max(found["protocol"], default=0),
         has_module=set(found["text"]) >= MODULE_STATE,
-        is_complete=streams > 0,
         storage_bytes=sum(dict(found["storage"]).values()),
+        streams=streams,
     )
 
 

@@ -14,7 +14,7 @@ import torch
 
 from labkit.checkpoints.formats import AGAIN, PICKLE, SAFETENSORS, ZIP, cut_error, format_of, is_cut_zip, is_of_torch
 from labkit.checkpoints.marks import unmark
-from labkit.checkpoints.pickles import Scan, scan
+from labkit.checkpoints.pickles import STREAMS, Scan, scan
 from labkit.checkpoints.stand_ins import StandIns
 from labkit.errors import CheckpointError
 
@@ -109,6 +109,8 @@ def _explained(path: Path, kind: str, problem: Exception, allowed: frozenset[str
         return CheckpointError(path.name, f"{what}; it was not loaded", f"{WEIGHTS_ONLY}, or a .safetensors file.")
     if refused := found.refused(allowed):
         return _foreign(path, found, refused)
+    if kind == PICKLE and is_of_torch(path) and found.streams < STREAMS:
+        return cut_error(path)
     if kind == PICKLE and found.is_complete and not is_of_torch(path):
         what = "this is a pickle of other data, not written by torch.save"
         return CheckpointError(path.name, what, f"{WEIGHTS_ONLY}.")
@@ -118,7 +120,9 @@ def _explained(path: Path, kind: str, problem: Exception, allowed: frozenset[str
     if isinstance(problem, (EOFError, OSError)) or "EOF" in str(problem) or not found.is_complete:
         return cut_error(path) if found.names or kind == PICKLE else _no_checkpoint(path)
     first_line = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
-    return CheckpointError(path.name, f"the file is damaged ({first_line})", AGAIN)
+    # torch's own text advises to lift the protection
+    reason = "" if first_line.startswith("Weights only") else f" ({first_line})"
+    return CheckpointError(path.name, f"the file is damaged{reason}", AGAIN)
 
 
 def _no_checkpoint(path: Path) -> CheckpointError:

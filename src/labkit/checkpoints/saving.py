@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
+import types
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,10 +17,11 @@ from torch import nn
 from labkit.checkpoints.contents import is_optimiser, is_state
 from labkit.checkpoints.marks import MARK, mark
 from labkit.checkpoints.names import WRAPPERS, bare_names
-from labkit.errors import CheckpointError, InputError
+from labkit.errors import CheckpointError, InputError, check_kind
 from labkit.files import replaced
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), torch.dtype, torch.device, torch.Size)
+DEEPEST = 100  # levels of metadata: Python and the pickle in the file allow a few hundred
 
 
 def save(
@@ -32,7 +35,7 @@ def save(
 
     The file is written beside path and renamed into place: an interrupt leaves what was there. Tensors are written as
     CPU tensors in their dtype, under names without wrappers' prefixes. Metadata is numbers, texts, tensors, and lists
-    and dictionaries of those; NumPy's numbers become Python's, its arrays tensors, paths texts.
+    and dictionaries of those; NumPy's numbers become Python's, its arrays tensors, paths and dates texts.
 
     A path that ends with .safetensors gives that format, in which no code can hide: tied tensors are written twice,
     metadata is texts and whatever JSON can hold, and there is no room for an optimiser.
@@ -41,7 +44,8 @@ def save(
     """
     path = checked_path(path)
     state = own_tensors(state_of(model_or_state))
-    plain = _plain(dict(metadata or {}), "metadata")
+    metadata = {} if metadata is None else check_kind("metadata", metadata, Mapping, 'Try metadata={"epoch": 3}.')
+    plain = _plain(metadata, "metadata")
     if path.suffix == ".safetensors":
         if optimiser is not None:
             advice = "Save with the suffix .pt, or the weights alone."
@@ -88,19 +92,25 @@ def _is_wrapper(part: nn.Module) -> bool:
 def own_tensors(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return CPU tensors that own no more memory than they show; those that were one tensor stay one."""
     made: dict[tuple[Any, ...], torch.Tensor] = {}
+    empty = [name for name, value in state.items() if isinstance(value, torch.Tensor) and value.is_meta]
+    if empty:
+        problem = "these tensors have a shape and no values: they lie on torch's meta device"
+        raise InputError(", ".join(empty[:3]), problem, "Build the model on a CPU or GPU, and train or load it.")
     return {name: _own(value, made) if isinstance(value, torch.Tensor) else value for name, value in state.items()}
 
 
 def _own(tensor: torch.Tensor, made: dict[tuple[Any, ...], torch.Tensor]) -> torch.Tensor:
+    if tensor.layout != torch.strided or tensor.is_nested:  # it has no one memory of its own
+        return tensor.detach().to("cpu")
     key = (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
     if key not in made or tensor.numel() == 0:
         found = tensor.detach().to("cpu")
-        wasteful = found.layout == torch.strided and found.untyped_storage().nbytes() > found.nbytes
+        wasteful = found.untyped_storage().nbytes() > found.nbytes
         made[key] = found.clone() if wasteful else found
     return made[key]
 
 
-def _plain(value: Any, place: str) -> Any:
+def _plain(value: Any, place: str, depth: int = DEEPEST) -> Any:
     """Return value as what torch's safe reader takes. Raises InputError that names the place of what it does not."""
     if isinstance(value, torch.Tensor):
         return value.detach().to("cpu")
@@ -112,12 +122,21 @@ def _plain(value: Any, place: str) -> Any:
         return torch.from_numpy(np.array(value, order="C", dtype=value.dtype.newbyteorder("=")))
     if isinstance(value, PurePath):
         return str(value)
-    if isinstance(value, argparse.Namespace):
+    if isinstance(value, (datetime.date, datetime.time)):  # a datetime is a date, too
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if not depth:
+        raise InputError(f"{place[:40]}…", f"it is more than {DEEPEST} levels deep", "Does a part of it hold itself?")
+    if isinstance(value, (argparse.Namespace, types.SimpleNamespace)):
         value = vars(value)
     if isinstance(value, Mapping):
-        return {_plain(key, f"a key of {place}"): _plain(item, f"{place}[{key!r}]") for key, item in value.items()}
-    if isinstance(value, (list, tuple, set)) and type(value) in (list, tuple, set):
-        return type(value)(_plain(item, f"{place}[{index}]") for index, item in enumerate(value))
+        return {
+            _plain(key, f"a key of {place}", depth - 1): _plain(item, f"{place}[{key!r}]", depth - 1)
+            for key, item in value.items()
+        }
+    if type(value) in (list, tuple, set):
+        return type(value)(_plain(item, f"{place}[{index}]", depth - 1) for index, item in enumerate(value))
     advice = "Write it as numbers, texts, tensors, or lists and dictionaries of those."
     raise InputError(place, f"a {type(value).__name__} is no plain value, and would be code in the file", advice)
 
@@ -139,17 +158,21 @@ def checked_path(path: Any) -> Path:
 def _write_safetensors(target: Path, state: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     from safetensors.torch import save_file
 
-    others = [name for name, value in state.items() if not isinstance(value, torch.Tensor)]
+    others = [name for name, value in state.items() if not _fits_safetensors(name, value)]
     if others:
-        raise InputError(
-            ", ".join(others), "a safetensors file holds tensors and texts only", "Save with the suffix .pt."
-        )
+        problem = "a safetensors file holds plain dense tensors and texts only"
+        raise InputError(", ".join(others), problem, "Save with the suffix .pt.")
     # It refuses tensors that share memory, and any layout but the plain one.
     save_file(
         {name: value.clone(memory_format=torch.contiguous_format) for name, value in state.items()},
         target,
         mark(metadata),
     )
+
+
+def _fits_safetensors(name: str, value: Any) -> bool:
+    dense = isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
+    return dense and not value.is_quantized and name != "__metadata__"  # the format's own name for its texts
 
 
 def write(path: Path, write_to: Callable[[Path], None]) -> Path:

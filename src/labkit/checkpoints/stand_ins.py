@@ -7,6 +7,7 @@ read here by a constructor of our own, which is given bytes, texts and numbers, 
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from labkit.errors import CheckpointError
 # NumPy 1 called its core numpy.core, NumPy 2 calls it numpy._core; a file names the one that its author had.
 NUMPY_CORES = ("numpy.core.multiarray", "numpy._core.multiarray")
 PATHS = ("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath", "Path", "PurePath")
+DATES = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone)
 FACTORIES = ("list", "dict", "int", "float", "str", "tuple", "bool")
 PLAIN_DTYPE = re.compile(r"b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,9}")
 
@@ -28,6 +30,7 @@ class StandIns:
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
+        self._names: dict[Any, str] = {}
 
     def table(self) -> dict[str, Callable[..., Any]]:
         """Return each name that a file may use, and what is called in its place."""
@@ -35,14 +38,15 @@ class StandIns:
         for core in NUMPY_CORES:
             found |= {f"{core}.scalar": self._scalar, f"{core}._reconstruct": _reconstruct}
         for module in ("pathlib", "pathlib._local"):
-            found |= {f"{module}.{name}": self._path for name in PATHS}
+            found |= {f"{module}.{name}": functools.partial(self._path) for name in PATHS}
         found |= {"argparse.Namespace": _Namespace, "types.SimpleNamespace": _Namespace}
         found |= {"collections.defaultdict": self._defaultdict}
-        found |= {f"builtins.{name}": _nothing for name in FACTORIES}
+        found |= {f"builtins.{name}": functools.partial(_nothing) for name in FACTORIES}  # one each, to know its name
         found |= {"builtins.bytes": bytes}  # of an empty array or text, which is written as bytes()
         found |= {"collections.deque": self._deque, "torch.torch_version.TorchVersion": str}
         found |= {f"builtins.{kind.__name__}": kind for kind in (frozenset, range, slice)}
-        found |= {f"datetime.{kind.__name__}": kind for kind in (datetime.datetime, datetime.date, datetime.timedelta)}
+        found |= {f"datetime.{kind.__name__}": kind for kind in DATES}
+        self._names = {constructor: name for name, constructor in found.items()}
         return found
 
     def plain(self, value: Any) -> Any:
@@ -53,12 +57,15 @@ class StandIns:
         if isinstance(value, _Namespace):
             self.seen["namespace, now a dict"] += 1
             return {key: self.plain(item) for key, item in vars(value).items()}
-        if isinstance(value, dict) and any(isinstance(item, _NESTS) for item in value.values()):
+        if isinstance(value, dict) and any(isinstance(item, _NESTS) or callable(item) for item in value.values()):
             for key, item in value.items():
                 value[key] = self.plain(item)
             return value
         if type(value) in (list, tuple, set):
             return type(value)(self.plain(item) for item in value)
+        if callable(value) and value in self._names:  # the file holds the class itself, not an object of it
+            self.seen["class, now its name"] += 1
+            return self._names[value]
         return value
 
     def _scalar(self, dtype: _Dtype, raw: Any = b"") -> Any:

@@ -38,7 +38,11 @@ def start(number: str) -> Lesson:
 
     Running it again is harmless: what was recorded on this machine stays. Raises InputError for an unknown lesson.
     """
-    lesson = Lesson(find_lesson(number))
+    entry = find_lesson(number)
+    from labkit.training import fix_workspace
+
+    fix_workspace()  # before anything multiplies on a GPU: later it has no effect
+    lesson = Lesson(entry)
     print(lesson)
     lesson.results.save()  # a folder that cannot be written to is better known now than after an hour
     return lesson

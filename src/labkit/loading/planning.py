@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from labkit.errors import InputError, check_choice, check_count, check_number, c
 from labkit.html import Html, html_of, table
 from labkit.loading.sampling import EpochSampler, carried_generators, seed_each_worker
 from labkit.loading.shared_memory import free_shared_bytes, sample_bytes
+from labkit.loading.workers import no_word_about_cpus
 from labkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class LoaderPlan:
                 "worker_init_fn": seed_each_worker,
                 "timeout": TIMEOUT_S,
             }
-        with warnings.catch_warnings():
-            # torch counts CPUs and warns of more workers; the plan has counted the usable ones, and said so.
-            warnings.filterwarnings("ignore", message="This DataLoader will create")
+        with no_word_about_cpus():
             return DataLoader(
                 self.dataset,
                 batch_size=self.batch,

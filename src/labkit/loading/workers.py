@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 import signal
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,7 +66,8 @@ def _signals_of(workers: Iterable[Any]) -> list[str]:
 
 def _endless(loader: Iterable[Any], epochs: list[Any]) -> Iterator[Any]:
     while True:
-        epochs[:] = [iter(loader)]
+        with no_word_about_cpus():
+            epochs[:] = [iter(loader)]
         found = False
         for batch in epochs[0]:
             found = True
@@ -91,6 +93,14 @@ def _stop(loader: Any, epochs: list[Any], before: set[Any]) -> None:
             if process.is_alive():
                 process.kill()
                 process.join(JOIN_S)
+
+
+@contextmanager
+def no_word_about_cpus() -> Iterator[None]:
+    """Silence torch's warning of more workers than CPUs: a plan has counted the usable ones, and said so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="This DataLoader will create")
+        yield
 
 
 def worker_error(message: str, workers: int) -> WorkerError:

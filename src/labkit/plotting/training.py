@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -23,10 +24,12 @@ from labkit.plotting.style import (
     line_style,
 )
 from labkit.plotting.ticks import even_axis, log_axis, tick_s
-from labkit.training import PHASES, Epoch, History
 from labkit.units import format_ratio, format_s
 
-PHASE_LOOK = dict(zip(PHASES, zip(PALETTE, ("", "////", "", "....", "\\\\\\\\"), strict=False), strict=True))
+if TYPE_CHECKING:  # it loads torch, which no other figure needs
+    from labkit.training import Epoch, History
+
+PHASE_LOOKS = tuple(zip(PALETTE, ("", "////", "", "....", "\\\\\\\\"), strict=False))  # in the order of the phases
 NARROWEST = 0.09  # share of the widest bar that has room for a text
 WIDEST_NAME = 34
 
@@ -37,12 +40,13 @@ def plot_training(history: History, *, ax: Axes | None = None, title: str | None
     Made for a history that still grows, too: train(…, on_epoch=live(plot_training).update). A loss that is no number
     is left out, and the legend says so. Raises InputError for what is no History; one without an epoch gives a frame.
 
+    >>> from labkit.training import Epoch, History
     >>> first = Epoch(number=1, loss=0.5, train_accuracy=0.8, test_accuracy=0.9, seconds=1)
     >>> ax = plot_training(History(label="small CNN", planned_epochs=3, epochs=(first,)))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['accuracy while training', 'accuracy on test images', 'loss while training']
     """
-    check_kind("history", history, History, "Pass what train(…) returned.")
+    _check_history(history)
     ax = axes_for(ax)
     loss_ax = ax.twinx()
     even_axis(ax, "x", "{:g}".format)
@@ -130,11 +134,17 @@ def _curve_in_words(history: History, title: str | None, lines: Sequence[str]) -
     return f"{head}Chart of accuracy and loss against the epochs, {history.label}, {state}. {'. '.join(lines)}".strip()
 
 
+def _check_history(history: Any) -> None:
+    from labkit.training import History
+
+    check_kind("history", history, History, "Pass what train(…) returned.")
+
+
 def _profiled(histories: Sequence[History]) -> tuple[History, ...]:
     if not histories:
         raise InputError("nothing", "a figure needs at least one History", "Pass what train(…) returned.")
     for history in histories:
-        check_kind("history", history, History, "Pass what train(…) returned.")
+        _check_history(history)
         if not history.phases:
             advice = "Train again with profile_phases=True, for some more steps."
             raise InputError(history.label, "no step of it was taken apart", advice)
@@ -143,8 +153,7 @@ def _profiled(histories: Sequence[History]) -> tuple[History, ...]:
 
 def _draw_phases(ax: Axes, row: int, history: History, widest_s: float, *, named: bool) -> None:
     left_s, whole_s = 0.0, _mean_step_s(history)
-    for name, share in history.phase_shares.items():
-        colour, hatch = PHASE_LOOK[name]
+    for (name, share), (colour, hatch) in zip(history.phase_shares.items(), PHASE_LOOKS, strict=True):
         width_s = share * whole_s
         label = f"{name} {share:.1%}" if named else name if row == 0 else f"_{name}"
         ax.barh(row, width_s, 0.6, left_s, color=colour, hatch=hatch, edgecolor="white", linewidth=0.8, label=label)

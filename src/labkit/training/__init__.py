@@ -1,5 +1,6 @@
 """Training small nets on any device: the nets, the loop, what it reports, and one step of it to be measured."""
 
+from labkit.training.determinism import fix_workspace
 from labkit.training.evaluation import evaluate
 from labkit.training.history import Epoch, History
 from labkit.training.loop import train
@@ -13,6 +14,7 @@ __all__ = [
     "History",
     "ImageNet",
     "evaluate",
+    "fix_workspace",
     "parameter_count",
     "residual_net",
     "small_cnn",

@@ -16,15 +16,22 @@ WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 FIXED_WORKSPACE = ":4096:8"  # https://docs.nvidia.com/cuda/cublas/#results-reproducibility
 
 
+def fix_workspace() -> None:
+    """Give cuBLAS the workspace with which it repeats its bits; it looks for it when it first multiplies.
+
+    What the reader has set stays as it is. It changes nothing on a CPU.
+    """
+    os.environ.setdefault(WORKSPACE, FIXED_WORKSPACE)
+
+
 @contextmanager
 def deterministic(device: Device) -> Iterator[None]:
     """Run a block in which torch only uses operations that give the same bits every time; on a CPU most do anyway.
 
-    cuBLAS reads CUBLAS_WORKSPACE_CONFIG when it first multiplies: it is set here if it is not set yet. Raises
-    InputError naming an operation that has no deterministic form, DeviceError where cuBLAS has begun without it.
+    Raises InputError naming an operation that has no deterministic form, DeviceError where cuBLAS has begun without it.
     """
     if device.kind == "cuda":
-        os.environ.setdefault(WORKSPACE, FIXED_WORKSPACE)
+        fix_workspace()
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     cudnn = torch.backends.cudnn
     benchmark = cudnn.benchmark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +26,14 @@ class Report:
     def __init__(self, training: Training, threads: int, before: History | None = None) -> None:
         self.training, self.threads, self.before = training, threads, before
         self.model_name = name_of(training.model)
-        self.flop = _flop_of(training)
         self.machine = devices.machine().id
         self.profile = current_profile().name
 
     def history(self, stopped: str = "") -> History:
         """Return the history until now; stopped says where an interrupt came."""
         training, watch, before = self.training, self.training.watch, self.before
-        steps = self._measurement("training step", watch.steps_s, warm_up_s=watch.first_steps_s, flop=self.flop)
+        flop = self._flop if watch.steps_s else None
+        steps = self._measurement("training step", watch.steps_s, warm_up_s=watch.first_steps_s, flop=flop)
         profiled = self._measurement("profiled training step", watch.profiled_s)
         phases = {name: self._measurement(name, times_s) for name, times_s in watch.phases_s.items()}
         if before is not None:
@@ -55,6 +56,14 @@ class Report:
         if not into:
             return f"after epoch {done}" if done else "before the first step"
         return f"in epoch {done + 1}, after step {into} of {self.training.steps_per_epoch}"
+
+    @functools.cached_property
+    def _flop(self) -> int | None:
+        """The FLOP of a step, or None for a model that cannot be counted, such as one that looks at its data."""
+        try:
+            return work_of(self.training.model, (self.training.settings.batch, *self.training.data.shape)).flop
+        except (RuntimeError, NotImplementedError, TypeError, InputError):
+            return None
 
     def _measurement(self, label: str, times_s: Sequence[float], **fields: Any) -> Measurement | None:
         if not times_s:
@@ -91,11 +100,3 @@ def name_of(model: nn.Module) -> str:
     """Return what a model is called: its own name if it has one, else that of its class."""
     name = getattr(model, "name", None)
     return name if isinstance(name, str) and name.strip() else type(model).__name__
-
-
-def _flop_of(training: Training) -> int | None:
-    """Return the FLOP of a step, or None for a model that cannot be counted, such as one that looks at its data."""
-    try:
-        return work_of(training.model, (training.settings.batch, *training.data.shape)).flop
-    except (RuntimeError, NotImplementedError, TypeError, InputError):
-        return None
