@@ -143,3 +143,37 @@ def test_nonsense_is_refused() -> None:
 def test_an_error_in_the_work_is_passed_on(tmp_path) -> None:
     with pytest.raises(ZeroDivisionError), energy_meter(tdp_w=5, powercap=tmp_path):
         _ = 1 / 0
+
+
+@pytest.mark.parametrize("spoil", ["garbage", "", "5", None], ids=["garbage", "empty", "too small", "missing"])
+def test_a_counter_that_started_anew_with_an_unknown_range_gives_an_estimate(tmp_path, spoil) -> None:
+    counter = package(tmp_path, 0, 90_000_000)
+    largest = counter / "max_energy_range_uj"
+    largest.unlink() if spoil is None else largest.write_text(spoil)
+    with energy_meter(tdp_w=10, powercap=tmp_path, clock=ticks(0.0, 2.0)) as meter:
+        (counter / "energy_uj").write_text("15000000")
+    assert (meter.energy.source, meter.energy.joules) == ("predicted", 20.0)
+
+
+def test_a_counter_that_stands_still_has_measured_nothing(tmp_path) -> None:
+    package(tmp_path, 0, 5_000_000)
+    with energy_meter(tdp_w=10, powercap=str(tmp_path), clock=ticks(0.0, 2.0)) as meter:
+        pass
+    assert (meter.energy.source, meter.energy.joules) == ("predicted", 20.0)
+
+
+@pytest.mark.parametrize("readings", [(500, 500), (500, 20)], ids=["still", "started anew"])
+def test_a_gpus_counter_that_says_nothing_gives_an_estimate(gpu_work, readings) -> None:
+    gpu_work(*readings)
+    with energy_meter(Device("cuda", 0, "Tesla T4", spec=gpu("T4")), clock=ticks(0.0, 2.0)) as meter:
+        pass
+    assert (meter.energy.source, meter.energy.joules) == ("predicted", 140.0)
+
+
+def test_files_that_are_no_counters_are_passed_over(tmp_path) -> None:
+    (package(tmp_path, 0, 5_000_000) / "name").write_bytes(b"\xff\xfe")
+    package(tmp_path / "other", 0, -5)
+    for folder in (tmp_path, tmp_path / "other"):
+        with energy_meter(tdp_w=10, powercap=folder, clock=ticks(0.0, 2.0)) as meter:
+            pass
+        assert meter.energy.source == "predicted"

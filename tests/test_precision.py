@@ -192,3 +192,20 @@ def test_half_precision_results_can_be_compared() -> None:
 def test_nonsense_is_refused(call: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         call()
+
+
+def test_the_difference_of_the_largest_numbers_is_within_reach() -> None:
+    largest = 1.7e308
+    assert relative_error([largest, 0.0], [-largest, 0.0]) == pytest.approx(2.0)
+    assert relative_error([5e-324], [1e-323]) == 0.5  # the smallest ones of all
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_tensors_that_are_not_dense_are_refused_and_negated_views_are_read() -> None:
+    for odd in (torch.eye(2).to_sparse(), torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)):
+        with pytest.raises(InputError):
+            round_to(odd, "tf32")
+        with pytest.raises(InputError):
+            relative_error(odd, torch.ones(2))
+    negated = torch.tensor([1024.6 + 1024.6j]).conj().imag  # a view that is negated when it is read
+    assert round_to(negated, "tf32").tolist() == [-1025.0]

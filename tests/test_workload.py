@@ -81,3 +81,28 @@ def test_nonsense_is_refused(fn) -> None:
 def test_an_error_of_the_work_itself_is_passed_on() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         count_work(lambda: torch.ones(2, 3) @ torch.ones(2, 3))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_a_sparse_matrix_is_read_as_its_values_and_their_places() -> None:
+    identity, x = torch.eye(4), torch.ones(4, 4)
+    places = {
+        identity.to_sparse(): 2 * 4 * 8,  # a row and a column for each of 4 values
+        identity.to_sparse_csr(): (5 + 4) * 8,  # where each of 4 rows begins and the last ends, and 4 columns
+    }
+    for sparse, places_bytes in places.items():
+        assert count_work(lambda sparse=sparse: sparse.neg()).bytes_moved == 2 * (4 * 4 + places_bytes)
+        assert count_work(lambda sparse=sparse: sparse @ x).launches >= 1
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_counted() -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    assert count_work(lambda: nested * 2).bytes_moved >= 2 * 5 * 4
+
+
+def test_attention_has_its_flop_on_a_cpu_too() -> None:
+    """Two products of heads · queries · keys · width each, whatever kernel does them."""
+    q = torch.ones(2, 4, 8, 16)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    assert count_work(lambda: attend(q, q, q)).flop == 2 * 2 * (2 * 4) * 8 * 8 * 16

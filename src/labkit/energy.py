@@ -47,7 +47,7 @@ class EnergyMeter:
         self._device = device
         self._tdp_w = None if tdp_w is None else check_positive("tdp_w", tdp_w, unit="watts")
         self._clock = clock
-        self._counter = _gpu_counter(device) if device.is_gpu else _cpu_counter(powercap)
+        self._counter = _gpu_counter(device) if device.is_gpu else _cpu_counter(Path(powercap))
         self._found: Energy | None = None
         self._powers_w()  # an unknown power is better known now than after an hour of work
 
@@ -68,11 +68,12 @@ class EnergyMeter:
         devices.synchronize(self._device)
         seconds = self._clock() - self._began_s
         ended_j = self._counter.read_j() if self._counter else None
-        if self._began_j is None or ended_j is None:
-            self._found = self._estimated(seconds)
-        else:
-            joules = self._counter.between(self._began_j, ended_j)
+        is_read = self._began_j is not None and ended_j is not None
+        joules = self._counter.between(self._began_j, ended_j) if is_read else None
+        if joules:
             self._found = Energy(joules, joules, joules, seconds, "measured", self._counter.basis)
+        else:  # a counter that stood still knows nothing: it is too coarse for this work, or no real one
+            self._found = self._estimated(seconds)
 
     def _estimated(self, seconds: float) -> Energy:
         low_w, tdp_w, high_w = self._powers_w()
@@ -124,15 +125,21 @@ class _PackageCounters:
     def read_j(self) -> tuple[float, ...] | None:
         """Return what each counter shows in joules, or None where one may not be read."""
         try:
-            return tuple(int((folder / "energy_uj").read_text()) / 1e6 for folder in self.folders)
+            found = tuple(int((folder / "energy_uj").read_text()) / 1e6 for folder in self.folders)
         except (OSError, ValueError):
             return None
+        return found if min(found) >= 0 else None
 
-    def between(self, began_j: tuple[float, ...], ended_j: tuple[float, ...]) -> float:
-        """Return the joules between two readings."""
+    def between(self, began_j: tuple[float, ...], ended_j: tuple[float, ...]) -> float | None:
+        """Return the joules between two readings, or None where a counter started anew and its range is not known."""
         spent = 0.0
         for folder, first, last in zip(self.folders, began_j, ended_j, strict=True):
-            range_j = int((folder / "max_energy_range_uj").read_text()) / 1e6 if last < first else 0.0
+            try:
+                range_j = int((folder / "max_energy_range_uj").read_text()) / 1e6 if last < first else 0.0
+            except (OSError, ValueError):
+                return None
+            if last - first + range_j < 0:
+                return None
             spent += last - first + range_j
         return spent
 
@@ -152,9 +159,9 @@ class _GpuCounter:
         except self.nvml.NVMLError:
             return None
 
-    def between(self, began_j: float, ended_j: float) -> float:
-        """Return the joules between two readings."""
-        return ended_j - began_j
+    def between(self, began_j: float, ended_j: float) -> float | None:
+        """Return the joules between two readings, or None where the counter started anew (its driver was loaded)."""
+        return ended_j - began_j if ended_j >= began_j else None
 
 
 def _cpu_counter(powercap: Path) -> _PackageCounters | None:
@@ -164,7 +171,7 @@ def _cpu_counter(powercap: Path) -> _PackageCounters | None:
         is_package = folder.name.count(":") == 1
         try:
             named = (folder / "name").read_text().strip() if is_package else ""
-        except OSError:
+        except (OSError, ValueError):
             named = ""
         if named.startswith("package"):  # not psys, which counts the packages once more
             found.append(folder)

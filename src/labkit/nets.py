@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from labkit.errors import DataError, InputError
+from labkit import devices
+from labkit.errors import DataError, InputError, LabkitError
 
 if TYPE_CHECKING:
     import torch
 
-# Errors of torch that say nothing about the net: no memory, and an operation that is not allowed to run.
-NOT_OF_THE_NET = ("out of memory", "allocate memory", "deterministic")
+NET_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
-def check_ready(model: Any) -> Any:
+def check_ready(model: Any, *, meta_ok: bool = False) -> Any:
     """Return model if all its weights have a shape and values (what is no module passes), else raise InputError.
+
+    meta_ok lets a model pass that lies on torch's meta device: its work can be counted.
 
     >>> import torch
     >>> check_ready(torch.nn.Linear(2, 1))
@@ -29,10 +31,8 @@ def check_ready(model: Any) -> Any:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if torch.nn.parameter.is_lazy(tensor):
             advice = "Call the model once with a batch, model(images[:2]): that settles the size."
-            raise InputError(
-                type(model).__name__, f"its layer of {name!r} has no size yet, as Lazy layers begin", advice
-            )
-        if tensor.is_meta:
+            raise InputError(type(model).__name__, f"{name!r} has no size yet, as of a Lazy layer", advice)
+        if tensor.is_meta and not meta_ok:
             advice = "Build the model on a CPU or GPU, not under torch.device('meta')."
             raise InputError(type(model).__name__, f"{name!r} has a shape and no values: it lies on 'meta'", advice)
     return model
@@ -49,13 +49,19 @@ def answer_of(model: Any, batch: torch.Tensor) -> Any:
     """
     try:
         return model(batch)
-    except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError) as problem:
-        reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")
-        if any(text in reason for text in NOT_OF_THE_NET):
-            raise
-        given = f"a batch of shape {tuple(batch.shape)} in {str(batch.dtype).removeprefix('torch.')}"
-        advice = "model(batch) alone shows the line in the model where it ends."
-        raise DataError(given, f"the model {type(model).__name__} cannot answer it ({reason})", advice) from problem
+    except NET_ERRORS as problem:
+        explain(problem, model, batch)
+        raise
+
+
+def explain(problem: Exception, model: Any, batch: torch.Tensor) -> None:
+    """Raise a DataError with the net's own reason, unless problem says nothing about the net: no memory, no permit."""
+    if isinstance(problem, LabkitError) or devices.is_out_of_memory(problem) or "determinis" in str(problem):
+        return
+    reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")
+    given = f"a batch of shape {tuple(batch.shape)} in {str(batch.dtype).removeprefix('torch.')}"
+    advice = "model(batch) alone shows the line in the model where it ends."
+    raise DataError(given, f"the model {type(model).__name__} cannot answer it ({reason})", advice) from problem
 
 
 @contextmanager

@@ -86,7 +86,10 @@ def relative_error(result: Any, reference: Any) -> float:
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return math.inf
-    # Divided by the largest first: the square of a large number is beyond all floats.
+    # Times a power of two, which rounds nothing: the difference of two large numbers is beyond all floats.
+    _, exponent = np.frexp(max(np.abs(values[finite]).max(initial=0.0) for values in (a, b)))
+    a, b = np.ldexp(a, -exponent), np.ldexp(b, -exponent)
+    # Divided by the largest first: so is the square of a large number.
     scale = float(np.abs(b[finite]).max(initial=0.0))
     distance = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
     if not distance or not scale:
@@ -157,9 +160,11 @@ def _array(values: Any, name: str) -> Any:
     import torch
 
     if isinstance(values, torch.Tensor):
-        if values.is_meta or values.is_complex():
+        if values.is_meta or values.is_complex() or values.is_quantized:
             raise InputError(f"{name} of {values.dtype} on {values.device}", "it holds no real numbers")
-        values = values.detach().cpu()
+        if values.layout != torch.strided or values.is_nested:
+            raise InputError(f"{name} of layout {values.layout}", "it is no dense tensor", "Try .to_dense().")
+        values = values.detach().cpu().resolve_neg()
         values = values.float() if values.is_floating_point() and values.dtype != torch.float64 else values
         return values.numpy()
     try:

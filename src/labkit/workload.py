@@ -51,13 +51,25 @@ def count_work(fn: Callable[[], Any]) -> CountedWork:
     from torch.utils.flop_counter import FlopCounterMode
 
     traffic = _traffic_counter()
-    with FlopCounterMode(display=False) as counter, traffic:
+    with FlopCounterMode(display=False, custom_mapping=_more_formulas()) as counter, traffic:
         fn()
     if not traffic.launches:
         raise InputError(
             f"fn={fn!r:.80}", "no operator of torch ran in this call", "Count a call that computes with tensors."
         )
     return CountedWork(int(counter.get_total_flops()), traffic.bytes_moved, traffic.launches)
+
+
+def _more_formulas() -> dict[Any, Callable[..., int]]:
+    """Return formulas that torch's counter lacks: it counts attention by the kernel of CPUs as 0 FLOP."""
+    import torch
+    from torch.utils.flop_counter import sdpa_flop_count
+
+    def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+        return sdpa_flop_count(query, key, value)
+
+    kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    return {} if kernel is None else {kernel: attention}
 
 
 def _traffic_counter() -> Any:
@@ -110,7 +122,24 @@ def tensors_in(found: Any) -> Iterator[Any]:
 
 def _touched_bytes(tensor: Any) -> int:
     """Return the bytes of the elements that a tensor has in memory: an expanded dimension, of stride 0, has one."""
+    import torch
+
+    if tensor.is_nested or tensor.layout != torch.strided:
+        return sum(part.numel() * part.element_size() for part in _parts(tensor))
     elements = 1
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         elements *= size if stride or not size else 1
     return elements * tensor.element_size()
+
+
+def _parts(tensor: Any) -> list[Any]:
+    """Return the tensors that a sparse or nested one is made of: its values and, of a sparse one, their places."""
+    import torch
+
+    if tensor.is_nested:
+        return [tensor.values()]
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+    places = (tensor.crow_indices, tensor.col_indices) if rows else (tensor.ccol_indices, tensor.row_indices)
+    return [place() for place in places] + [tensor.values()]

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from labkit import devices
-from labkit.errors import InputError
-from labkit.inference import best_throughput, by_batch, inference_call, inference_work, throughput
+from labkit.errors import DataError, InputError
+from labkit.inference import best_throughput, by_batch, inference_call, inference_work, latency, throughput
 
 
 def net() -> nn.Sequential:
@@ -105,3 +105,44 @@ def sweep_over_n():
     return Sweep(
         label="add", parameter="n", points=[Point(value=1, measurement=Measurement(task=Task(label="a"), times_s=[1]))]
     )
+
+
+def test_a_part_that_was_left_in_training_answers_in_eval_mode_too() -> None:
+    net = nn.Sequential(nn.Dropout(0.9), nn.Identity()).eval()
+    net[0].train()
+    for answer in (inference_call(net, torch.ones(4, 8)), by_batch(net, torch.ones(1, 8))(4, "cpu")):
+        assert torch.equal(answer(), torch.ones(4, 8))
+    assert net[0].training
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, x: inference_call(model, x)(),
+        lambda model, x: latency(model, x, calls=1, min_time_s=0.001),
+        lambda model, x: throughput(model, x, [1], progress=False),
+        lambda model, x: inference_work(model, x)["flop"](2),
+    ],
+    ids=["call", "latency", "throughput", "work"],
+)
+def test_a_net_that_cannot_answer_says_so_in_one_line(use) -> None:
+    with pytest.raises(DataError, match=r"a batch of shape \(\d, 5\) in float32: the model Linear cannot answer it"):
+        use(nn.Linear(4, 2), torch.ones(1, 5))
+    with pytest.raises(InputError, match="no size yet"):
+        use(nn.LazyLinear(2), torch.ones(1, 5))
+
+
+def test_a_net_without_values_can_be_counted_and_not_called() -> None:
+    net = nn.Linear(4, 2, device="meta")
+    assert inference_work(net, torch.ones(1, 4))["flop"](10) == 2 * 10 * 4 * 2
+    with pytest.raises(InputError, match="no values"):
+        inference_call(net, torch.ones(1, 4))
+
+
+def test_answers_of_several_tensors_come_back_from_a_gpu(monkeypatch) -> None:
+    class Two(nn.Module):
+        def forward(self, x):
+            return {"a": x, "more": [x]}
+
+    monkeypatch.setattr(devices, "pick", lambda device: SimpleNamespace(torch_name="cpu:0"))
+    assert inference_call(Two(), torch.ones(1, 4), "cuda")().keys() == {"a", "more"}

@@ -14,7 +14,7 @@ from scripted import ScriptedClock
 from torch import nn
 
 from labkit import devices
-from labkit.errors import DeviceError, InputError
+from labkit.errors import DataError, DeviceError, InputError
 from labkit.inference import Variant, compare_variants, int8, variant, variants
 from labkit.inference.int8 import check_int8, convert_to_int8
 from labkit.precision import relative_error, tolerance
@@ -290,7 +290,6 @@ def test_a_variant_with_an_answer_of_another_shape_is_refused(monkeypatch) -> No
         (lambda: variants(net(), images(2), batch=3), "a batch of 3 needs as many"),
         (lambda: variants(lambda x: x, images()), "made of an nn.Module"),
         (lambda: variants(net(), images().long()), "store real numbers"),
-        (lambda: variants(net(), torch.rand(2, 3, 8, 8)), "the model cannot answer it"),
         (lambda: variants(TwoAnswers(), images()), "only answers in one tensor"),
         (lambda: compare_variants([], images()), "float32 must be among them"),
         (lambda: compare_variants([Variant("float32", "no")], images()), "float32 must be among them"),
@@ -354,3 +353,30 @@ def test_scores_of_one_class_have_no_best_one() -> None:
     assert compare_variants([run], torch.rand(3, 1), min_time_s=0.001)["float32"].same_best is None
     with pytest.raises(InputError, match="There are float32"):
         compare_variants([run], torch.rand(3, 1), min_time_s=0.001)["int8"]
+
+
+def test_a_model_that_is_one_layer_is_converted_too() -> None:
+    layer = nn.Linear(8, 4)
+    (int8,) = variants(layer, torch.rand(2, 8), names=["int8"])
+    assert int8.run is not None, int8.sentence
+    assert "1 of 1 layers" in int8.sentence and type(layer) is nn.Linear
+
+
+def test_a_batch_that_does_not_fit_the_net_is_told() -> None:
+    with pytest.raises(DataError, match="the model Sequential cannot answer it"):
+        variants(net(), torch.rand(2, 3, 8, 8))
+
+
+@pytest.mark.parametrize("cxx", ["", "  "])
+def test_an_empty_name_of_a_compiler_is_none(monkeypatch, tmp_path, cxx: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", cxx)
+    (found,) = variants(net(), images(), names=["compile"])
+    assert found.run is None and "needs a compiler" in found.sentence
+
+
+def test_answers_that_are_no_numbers_judge_nothing() -> None:
+    examples = images() * float("nan")
+    found = variants(net(), examples, names=["float32", "bfloat16"])
+    with pytest.raises(InputError, match="infinite numbers or none"):
+        compare_variants(found, examples, min_time_s=0.001)

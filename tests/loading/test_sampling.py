@@ -8,10 +8,10 @@ import random
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from labkit.errors import InputError
-from labkit.loading import CropsFromOneGenerator, EpochIndex, EpochSampler, batches_of, plan_loader
+from labkit.loading import CropsFromOneGenerator, EpochIndex, EpochSampler, JpegImages, batches_of, plan_loader
 from labkit.loading.sampling import _reseeded, carried_generators
 
 ITEMS, BATCH, WORKERS = 16, 4, 2
@@ -94,3 +94,40 @@ def test_every_kind_of_generator_gets_the_seed_of_its_worker(make, draw) -> None
     one, same, other = (draw(_reseeded(make(), seed)) for seed in (2**40 + 1, 2**40 + 1, 2**40 + 2))
     assert one == same != other
     assert type(_reseeded(make(), 1)) is type(make())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_epoch_reaches_photos_through_whatever_wraps_them(workers: int) -> None:
+    """Subset and ConcatDataset pass plain numbers on, and a list of crops would be the same in every epoch."""
+    photos = JpegImages(8, megapixels=0.01, size=16)
+    for dataset in (Subset(photos, range(8)), ConcatDataset([photos]), Subset(ConcatDataset([photos]), range(8))):
+        plan = plan_loader(dataset, batch=8, workers=workers, shuffle=False, device="cpu", more_than_cpus=True)
+        with batches_of(plan.loader()) as batches:
+            epochs = [next(batches).image for _ in range(3)]
+        for epoch, images in enumerate(epochs):
+            expected = torch.stack([photos[EpochIndex(index, epoch)].image for index in range(8)])
+            assert torch.equal(images, expected)
+        assert not torch.equal(epochs[0], epochs[1])
+    assert torch.equal(photos[0].image, photos[EpochIndex(0, 0)].image)  # and nothing of it is left behind
+
+
+def test_generators_in_joined_datasets_are_found() -> None:
+    joined = ConcatDataset([[1, 2], CropsFromOneGenerator(4)])
+    assert list(carried_generators(joined)) == ["rng"]
+    plan = plan_loader(joined, batch=1, workers=2, device="cpu", more_than_cpus=True)
+    assert any("rng" in change for change in plan.changes)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**70, True, "3"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: EpochSampler(3, seed=seed),
+        lambda seed: CropsFromOneGenerator(3, seed=seed),
+        lambda seed: JpegImages(1, megapixels=0.01, size=8, seed=seed),
+        lambda seed: plan_loader([1, 2], batch=1, workers=0, device="cpu", seed=seed),
+    ],
+)
+def test_a_seed_that_is_none_is_refused_and_not_cut(make, seed) -> None:
+    with pytest.raises(InputError, match="a seed is a whole number"):
+        make(seed)

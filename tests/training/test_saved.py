@@ -84,8 +84,8 @@ def test_a_crash_while_writing_leaves_the_file_of_the_epoch_before(monkeypatch, 
 
     of_torch = torch.save
     monkeypatch.setattr(torch, "save", fail_the_second_time)
-    with pytest.raises(CheckpointError, match="No space left"):
-        tiny_train(tiny_net(), tiny_data(), epochs=2, checkpoint=path)
+    history = tiny_train(tiny_net(), tiny_data(), epochs=2, checkpoint=path)
+    assert history.complete and "No space left" in repr(history)  # what was trained is worth more than the file
     assert checkpoints.load(path, device="cpu").metadata["training"]["step"] == STEPS
     assert list(path.parent.iterdir()) == [path]
 

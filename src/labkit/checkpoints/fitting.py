@@ -102,12 +102,9 @@ def hand_over(state: State, model: nn.Module, users: Counter[int], *, from_bytes
         for key, parameter in module._parameters.items():
             name = f"{place}.{key}" if place else key
             value = state.get(name)
-            if (
-                parameter is None
-                or not _is_tensor(value)
-                or bytes_of(value) < from_bytes
-                or users[storage_of(value)] > 1
-            ):
+            if parameter is None or not _is_tensor(value) or bytes_of(value) < from_bytes:
+                continue
+            if users[storage_of(value)] > 1:
                 continue
             if _looks(value) == _looks(parameter) and _is_alone(value) and _is_alone(parameter):
                 parameter.data = value
@@ -163,7 +160,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _clash(theirs: object, ours: object) -> tuple[str, str] | None:
-    """Return both shapes if they differ, or both dtypes if copying one into the other would lose something."""
+    """Return both shapes if they differ, or both dtypes if their kinds do: whole, real or complex numbers."""
     if not (_is_tensor(theirs) and _is_tensor(ours)):
         return None
     if theirs.shape != ours.shape:

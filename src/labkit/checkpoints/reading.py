@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from labkit import devices
 from labkit.checkpoints.formats import AGAIN, PICKLE, SAFETENSORS, ZIP, cut_error, format_of, is_cut_zip, is_of_torch
 from labkit.checkpoints.marks import unmark
 from labkit.checkpoints.pickles import STREAMS, Scan, scan
@@ -99,7 +100,7 @@ def _explained(path: Path, kind: str, problem: Exception, allowed: frozenset[str
     """Return the sentence for a file that torch's safe reader did not read."""
     if kind == ZIP and is_cut_zip(path):
         return cut_error(path)
-    if "allocate memory" in str(problem):
+    if devices.is_out_of_memory(problem):
         return CheckpointError(path.name, f"there is not enough memory to read it ({problem})", "Close other programs.")
     found = scan(path)
     if found.reaching_out:

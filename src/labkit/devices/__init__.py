@@ -5,7 +5,7 @@ from labkit.devices.dtypes import SafeDtype, mps_fallback_enabled, safe_dtype, t
 from labkit.devices.facts import Facts, GpuFact
 from labkit.devices.gpus import Device, find, parse_name, pick, synchronize, synchronizer
 from labkit.devices.machines import Machine, Row, machine, report
-from labkit.devices.memory import free_memory_bytes, total_memory_bytes
+from labkit.devices.memory import free_memory_bytes, is_out_of_memory, total_memory_bytes
 from labkit.devices.reasons import NoGpu, Reason, decide, has_code_for, visible_devices_notice, why_no_gpu
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "free_memory_bytes",
     "has_code_for",
     "host_cpus",
+    "is_out_of_memory",
     "machine",
     "mps_fallback_enabled",
     "parse_name",

@@ -6,6 +6,11 @@ from typing import Any
 
 from labkit.devices.cpus import free_cpu_memory_bytes, total_cpu_memory_bytes
 from labkit.devices.gpus import Device, parse_name, pick
+from labkit.errors import LabkitError
+
+# What torch says on CUDA, on MPS and on CPUs (Linux and macOS, Windows).
+NO_MEMORY_TEXTS = ("out of memory", "status_alloc_failed", "invalid buffer size")
+NO_MEMORY_TEXTS += ("can't allocate memory", "not enough memory")
 
 
 def total_memory_bytes(device: Any = "cpu") -> int:
@@ -52,3 +57,14 @@ def _cuda() -> Any:
     import torch
 
     return torch.cuda
+
+
+def is_out_of_memory(problem: Exception) -> bool:
+    """Tell whether an error of Python or torch says that memory ran out, on any device.
+
+    >>> is_out_of_memory(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")), is_out_of_memory(ValueError("2"))
+    (True, False)
+    """
+    if isinstance(problem, LabkitError):
+        return False
+    return isinstance(problem, MemoryError) or any(text in str(problem).lower() for text in NO_MEMORY_TEXTS)

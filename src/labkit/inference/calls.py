@@ -9,7 +9,8 @@ from typing import Any
 
 from labkit import devices
 from labkit.errors import InputError, check_count
-from labkit.workload import CountedWork, count_work
+from labkit.nets import NET_ERRORS, check_ready, explain
+from labkit.workload import CountedWork, count_work, tensors_in
 
 Call = Callable[[], Any]
 
@@ -36,8 +37,14 @@ def inference_call(model: Any, example: Any, device: Any = "cpu") -> Call:
 
     @torch.inference_mode()
     def answer() -> Any:
-        answered = ready(batch.to(target))
-        answered.cpu()
+        carried = batch.to(target)
+        try:
+            answered = ready(carried)
+        except NET_ERRORS as problem:
+            explain(problem, ready, batch)
+            raise
+        for part in tensors_in(answered):
+            part.cpu()
         return answered
 
     return answer
@@ -95,7 +102,8 @@ def ready_on(model: Any, device: str) -> Any:
     if not isinstance(model, torch.nn.Module):
         return model
     places = {tensor.device for tensor in [*model.parameters(), *model.buffers()]}
-    if not model.training and places <= {torch.device(device)}:
+    check_ready(model, meta_ok=device == "meta")
+    if not any(part.training for part in model.modules()) and places <= {torch.device(device)}:
         return model
     return copy.deepcopy(model).to(device).eval()
 
@@ -124,6 +132,10 @@ def _without_gradients(model: Any, batch: Any) -> Call:
 
     @torch.inference_mode()
     def answer() -> Any:
-        return model(batch)
+        try:  # written out: a function around it would take time in every call that is measured
+            return model(batch)
+        except NET_ERRORS as problem:
+            explain(problem, model, batch)
+            raise
 
     return answer

@@ -10,7 +10,7 @@ from typing import Any
 
 from labkit import devices
 from labkit.comparison import speedup
-from labkit.errors import InputError, check_count, check_kind, check_number, listed
+from labkit.errors import InputError, check_count, check_kind, check_seed, listed
 from labkit.html import table
 from labkit.inference.variant import Variant, first_of
 from labkit.measurement import Measurement
@@ -106,11 +106,14 @@ def compare_variants(
     min_time_s = options.pop("min_time_s", None) or current_profile().min_time_s
     fixed = options | {"device": device, "parameters": {"batch": batch}, "min_time_s": min_time_s / rounds}
     measured: dict[str, list[Measurement]] = {variant.name: [] for variant in runnable}
-    shuffle = random.Random(check_number("seed", seed))
+    shuffle = random.Random(check_seed(seed))
     for _ in range(rounds):
         for variant in shuffle.sample(runnable, len(runnable)):
             measured[variant.name].append(_timed(variant, chunks[0], label, fixed))
     expected = _answers(found[0], chunks)
+    if not expected.isfinite().all():
+        problem = "they hold infinite numbers or none (NaN), and nothing can be judged by them"
+        raise InputError("the answers in float32", problem, "Look at the examples, and at the weights.")
     outcomes = {
         variant.name: Outcome(variant, functools.reduce(Measurement.merge, times), *_judged(variant, chunks, expected))
         for variant, times in ((variant, measured[variant.name]) for variant in runnable)

@@ -38,7 +38,7 @@ def convert_to_int8(model: Any) -> Converted:
     import torch
 
     levels = check_int8()
-    changed, left = copy.deepcopy(model).eval(), 0
+    changed, left = torch.nn.Sequential(copy.deepcopy(model)).eval(), 0  # a model may be one layer itself
     replaced = []
     for parent in changed.modules():
         for name, child in parent.named_children():
@@ -51,7 +51,7 @@ def convert_to_int8(model: Any) -> Converted:
     layers = _layer_classes()
     for parent, name, child in replaced:
         setattr(parent, name, layers[type(child)](child, levels))
-    return Converted(changed, len(replaced), left)
+    return Converted(changed[0], len(replaced), left)
 
 
 @functools.cache

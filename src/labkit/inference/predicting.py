@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from labkit.errors import InputError, check_count, check_number, check_positive
+from labkit.errors import InputError, check_count, check_positive, check_seed
 from labkit.inference.load_runs import LoadRun
 from labkit.inference.queueing import poisson_arrivals
 from labkit.inference.serving import GIVEN_UP, Server
@@ -35,7 +35,7 @@ def predict_load(
     """
     check_count("most_in_batch", most_in_batch)
     arrivals_s = poisson_arrivals(rate_per_s, duration_s, seed=seed)
-    time_of = _time_of(service, most_in_batch, random.Random(check_number("seed", seed)))
+    time_of = _time_of(service, most_in_batch, random.Random(check_seed(seed)))
     clock = _OwnClock()
     server = Server(lambda count: clock.pass_by(time_of(count)), arrivals_s, most_in_batch, clock.read, clock.pass_by)
     while server.goes_on(GIVEN_UP * duration_s):

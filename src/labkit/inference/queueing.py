@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable
 from numbers import Real
 
-from labkit.errors import InputError, check_number, check_positive, listed
+from labkit.errors import InputError, check_positive, check_seed, listed
 
 MOST_REQUESTS = 1_000_000
 
@@ -27,7 +27,7 @@ def poisson_arrivals(rate_per_s: float, duration_s: float, *, seed: int = 0) -> 
     if rate_per_s * duration_s > MOST_REQUESTS:
         given = f"rate_per_s={rate_per_s!r}, duration_s={duration_s!r}"
         raise InputError(given, f"these are more than {MOST_REQUESTS:,} requests", "Choose a shorter run.")
-    gaps, arrivals_s, at_s = random.Random(check_number("seed", seed)), [], 0.0
+    gaps, arrivals_s, at_s = random.Random(check_seed(seed)), [], 0.0
     while (at_s := at_s + gaps.expovariate(rate_per_s)) < duration_s:
         arrivals_s.append(at_s)
     return tuple(arrivals_s)

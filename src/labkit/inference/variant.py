@@ -16,6 +16,7 @@ from labkit import devices
 from labkit.errors import InputError, LabkitError, check_choice, check_count, listed
 from labkit.inference.calls import check_batch, check_callable
 from labkit.inference.int8 import check_int8, convert_to_int8
+from labkit.nets import answer_of, check_ready
 from labkit.profiles import current_profile
 from labkit.units import format_s
 
@@ -45,7 +46,7 @@ def variants(
 
     model is an nn.Module, examples a float32 batch (n, …) of at least `batch` items: a compiled net is made for that
     many. The model itself stays as it is. A variant that this machine cannot run has a sentence that says why; nothing
-    is raised for it. Raises InputError for unknown names, and for a model or examples that do not go together.
+    is raised for it. Raises InputError for unknown names, DataError for a model and examples that do not go together.
 
     >>> import torch
     >>> for variant in variants(torch.nn.Linear(4, 2), torch.ones(1, 4), names=["float32", "channels_last"]):
@@ -82,18 +83,14 @@ def _plain(model: Any, device: str) -> Any:
     if not isinstance(check_callable(model), torch.nn.Module):
         advice = "Give the net itself, not a function that calls it."
         raise InputError(f"model={model!r:.80}", "a variant is made of an nn.Module", advice)
-    return copy.deepcopy(model).float().to(device).eval()
+    return copy.deepcopy(check_ready(model)).float().to(device).eval()
 
 
 def _answer(model: Any, given: Any) -> Any:
     import torch
 
     with torch.inference_mode():
-        try:
-            answered = model(given)
-        except (RuntimeError, TypeError, ValueError) as problem:
-            shape, reason = tuple(given.shape), (str(problem).splitlines() or [""])[0]
-            raise InputError(f"a batch of shape {shape}", f"the model cannot answer it ({reason})") from problem
+        answered = answer_of(model, given)
     if not isinstance(answered, torch.Tensor):
         raise InputError(f"an answer of type {type(answered).__name__}", "only answers in one tensor can be compared")
     return answered
@@ -196,7 +193,7 @@ def _compile(plain: Any, given: Any) -> Variant:
 
 def _missing_compiler() -> str:
     """Return the sentence about a missing compiler for C++, or "" if there is one."""
-    wanted = os.environ.get("CXX") or COMPILERS.get(platform.system(), "g++")
+    wanted = os.environ.get("CXX", "").strip() or COMPILERS.get(platform.system(), "g++")
     if shutil.which(wanted.split()[0]):
         return ""
     return f"torch.compile turns a net into C++ for a CPU, and needs a compiler for it: there is no {wanted} here."

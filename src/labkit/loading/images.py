@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from labkit.errors import InputError, check_count, check_number, check_positive
-from labkit.loading.sampling import generator_for
+from labkit.errors import InputError, check_count, check_number, check_positive, check_seed
+from labkit.loading.sampling import epoch_of, generator_for
 from labkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class JpegImages:
         if not isinstance(augment, bool):
             raise InputError(f"augment={augment!r}", "augment is True or False")
         self.augment = augment
-        self.seed = int(check_number("seed", seed))
+        self.seed = check_seed(seed)
         edge = max(8, round(math.sqrt(self.megapixels * 1e6)))
         made = min(self.count, check_count("distinct", distinct))
         self.photos = tuple(_encode(_photo(edge, generator_for(self.seed, 0, number))) for number in range(made))
@@ -91,7 +91,7 @@ class JpegImages:
             raise InputError(f"photos[{index!r}]", f"there are {self.count} items", f"The last is {self.count - 1}.")
         began_s = time.perf_counter()
         number = item % len(self.photos)
-        picture = self._augmented(_decode(self.photos[number]), getattr(index, "epoch", 0), item)
+        picture = self._augmented(_decode(self.photos[number]), epoch_of(index), item)
         # By NumPy, on one thread as in a worker process: for so little work torch's threads would wait for each other.
         pixels = np.ascontiguousarray(np.asarray(picture).transpose(2, 0, 1), dtype=np.float32)
         pixels /= 255

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from labkit import devices
-from labkit.errors import InputError, check_choice, check_count, check_number, check_positive
+from labkit.errors import InputError, check_choice, check_count, check_positive, check_seed
 from labkit.html import Html, html_of, table
-from labkit.loading.sampling import EpochSampler, carried_generators, seed_each_worker
+from labkit.loading.sampling import EpochSampler, carried_generators, handing_epochs_on, seed_each_worker
 from labkit.loading.shared_memory import free_shared_bytes, sample_bytes
 from labkit.loading.workers import no_word_about_cpus
 from labkit.units import format_bytes
@@ -59,7 +59,7 @@ class LoaderPlan:
             }
         with no_word_about_cpus():
             return DataLoader(
-                self.dataset,
+                handing_epochs_on(self.dataset),
                 batch_size=self.batch,
                 sampler=EpochSampler(len(self.dataset), shuffle=self.shuffle, seed=self.seed),
                 num_workers=self.workers,
@@ -145,7 +145,7 @@ def plan_loader(
         start_method=start_method,
         shuffle=shuffle,
         drop_last=drop_last,
-        seed=int(check_number("seed", seed)),
+        seed=check_seed(seed),
         shared_bytes=batch_bytes * workers * prefetch,
         free_shared_bytes=free_shared_bytes(),
         changes=tuple(changes),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from labkit.errors import InputError, check_count, check_number
+from labkit.errors import InputError, check_count, check_seed
 
 
 def generator_for(seed: int, epoch: int, index: int) -> np.random.Generator:
@@ -18,7 +19,7 @@ def generator_for(seed: int, epoch: int, index: int) -> np.random.Generator:
     >>> first == again, first == other
     (True, False)
     """
-    return np.random.default_rng((seed % 2**64, epoch, index))  # NumPy mixes the three: SeedSequence
+    return np.random.default_rng((seed, epoch, index))  # NumPy mixes the three: SeedSequence
 
 
 class EpochIndex(int):
@@ -52,7 +53,7 @@ class EpochSampler:
         if not isinstance(shuffle, bool):
             raise InputError(f"shuffle={shuffle!r}", "shuffle is True or False")
         self.shuffle = shuffle
-        self.seed = int(check_number("seed", seed))
+        self.seed = check_seed(seed)
         self.epoch = 0
 
     def __len__(self) -> int:
@@ -64,6 +65,53 @@ class EpochSampler:
         order = generator_for(self.seed, epoch, self.count).permutation(self.count) if self.shuffle else None
         for place in range(self.count):
             yield EpochIndex(place if order is None else int(order[place]), epoch)
+
+
+class WithEpoch:
+    """A data set that wraps another, as torch's Subset does, and hands the epoch on to what it wraps.
+
+    A wrapper looks a plain number up and passes that on: the epoch of an EpochIndex would be lost, and with it the
+    difference between the random crops of two epochs. epoch_of finds it here, in whatever process loads.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        _AT_WORK.epoch = getattr(index, "epoch", 0)
+        try:
+            return self.dataset[index]
+        finally:
+            _AT_WORK.epoch = 0
+
+
+_AT_WORK = threading.local()
+
+
+def epoch_of(index: int) -> int:
+    """Return the epoch that an item is loaded for: that of its EpochIndex, or that of the WithEpoch around it.
+
+    >>> epoch_of(EpochIndex(7, epoch=2)), epoch_of(7)
+    (2, 0)
+    """
+    return getattr(index, "epoch", getattr(_AT_WORK, "epoch", 0))
+
+
+def handing_epochs_on(dataset: Any) -> Any:
+    """Return the data set itself, or WithEpoch of it if it wraps others."""
+    return WithEpoch(dataset) if next(_wrapped(dataset), None) is not None else dataset
+
+
+def _wrapped(dataset: Any) -> Iterator[Any]:
+    """Yield the data sets that one wraps, as torch's Subset and ConcatDataset keep them."""
+    own = getattr(dataset, "__dict__", {})
+    if own.get("dataset") is not None:
+        yield own["dataset"]
+    if isinstance(own.get("datasets"), (list, tuple)):
+        yield from own["datasets"]
 
 
 class CropsFromOneGenerator:
@@ -79,7 +127,7 @@ class CropsFromOneGenerator:
 
     def __init__(self, count: int, *, seed: int = 0) -> None:
         self.count = check_count("count", count)
-        self.rng = np.random.default_rng(int(check_number("seed", seed)))
+        self.rng = np.random.default_rng(check_seed(seed))
 
     def __len__(self) -> int:
         return self.count
@@ -89,7 +137,7 @@ class CropsFromOneGenerator:
 
 
 def carried_generators(dataset: Any) -> dict[str, Any]:
-    """Return the random generators that a dataset carries as attributes, and those of the dataset that it wraps.
+    """Return the random generators that a dataset carries as attributes, and those of the datasets that it wraps.
 
     >>> list(carried_generators(CropsFromOneGenerator(4)))
     ['rng']
@@ -112,8 +160,8 @@ def _carried(dataset: Any) -> Iterator[tuple[Any, str, Any]]:
     kinds = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
     own = getattr(dataset, "__dict__", {})
     yield from ((dataset, name, value) for name, value in own.items() if isinstance(value, kinds))
-    if own.get("dataset") is not None:  # as torch.utils.data.Subset wraps one
-        yield from _carried(own["dataset"])
+    for inner in _wrapped(dataset):
+        yield from _carried(inner)
 
 
 def _reseeded(generator: Any, seed: int) -> Any:

@@ -10,15 +10,12 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from labkit import devices
-from labkit.errors import LabkitError, check_kind, check_number, check_positive, check_text
+from labkit.errors import check_kind, check_number, check_positive, check_text
 from labkit.measurement import OUT_OF_MEMORY, Point, Sweep, check_functions, checked_values
 from labkit.timing.measuring import measure
 from labkit.units import format_bytes
 
 HEADROOM = 0.9  # the share of the free memory that one point may ask for
-# What torch says on CUDA, on MPS and on CPUs (Linux and macOS, Windows).
-NO_MEMORY_TEXTS = ("out of memory", "status_alloc_failed", "invalid buffer size")
-NO_MEMORY_TEXTS += ("can't allocate memory", "not enough memory")
 
 OfValue = Callable[[Any], float]
 Make = Callable[[Any, str], Callable[[], Any]]
@@ -105,18 +102,12 @@ def _measure_point(
     try:
         return Point(value=value, measurement=measure(make(value, target.torch_name), device=target, **options))
     except (MemoryError, RuntimeError) as problem:
-        if not _is_out_of_memory(problem):
+        if not devices.is_out_of_memory(problem):
             raise
         detail = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
     # The except block is left before memory is given back: the exception holds the frames, and they hold the tensors.
     _give_memory_back(target)
     return Point(value=value, outcome=OUT_OF_MEMORY, detail=detail)
-
-
-def _is_out_of_memory(problem: Exception) -> bool:
-    if isinstance(problem, LabkitError):
-        return False
-    return isinstance(problem, MemoryError) or any(text in str(problem).lower() for text in NO_MEMORY_TEXTS)
 
 
 def _give_memory_back(target: devices.Device) -> None:

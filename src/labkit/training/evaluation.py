@@ -11,6 +11,7 @@ from torch.nn import functional
 from labkit import devices
 from labkit.datasets import Images
 from labkit.errors import DataError, check_count, check_kind
+from labkit.nets import answer_of, check_ready, evaluating
 from labkit.training.precision import Precision, mover
 
 BATCH = 512  # images at a time: the results are the same, only the memory differs
@@ -21,10 +22,10 @@ def evaluate(
 ) -> float:
     """Return the accuracy of model on data, from 0 to 1: the share of images whose largest logit is the label's.
 
-    The model is carried to device and stays there; its mode (train or eval) is afterwards what it was. Raises
+    The model is carried to device and stays there; each part's mode (train or eval) is afterwards what it was. Raises
     InputError for nonsense, DataError where data does not fit the model, DeviceError for a device that is not here.
     """
-    check_kind("model", model, nn.Module, "Try small_cnn().")
+    check_ready(check_kind("model", model, nn.Module, "Try small_cnn()."))
     check_fit(model, data)
     target = devices.pick(device)
     precision = Precision(dtype, target)
@@ -38,19 +39,14 @@ def loss_and_accuracy(
 ) -> tuple[float, float]:
     """Return the mean loss and the accuracy of a model that is on device already."""
     move = mover(device, precision, channels_last=False)
-    was_training = model.training
-    model.eval()
     loss_sum = torch.zeros((), device=device.torch_name)
     right = torch.zeros((), device=device.torch_name, dtype=torch.int64)
-    try:
-        with torch.inference_mode(), precision():
-            for images, labels in zip(data.images.split(batch), data.labels.split(batch), strict=True):
-                images, labels = move(images, labels)
-                logits = check_logits(model(images), data)
-                loss_sum += functional.cross_entropy(logits, labels, reduction="sum")
-                right += (logits.argmax(1) == labels).sum()
-    finally:
-        model.train(was_training)
+    with evaluating(model), torch.inference_mode(), precision():
+        for images, labels in zip(data.images.split(batch), data.labels.split(batch), strict=True):
+            images, labels = move(images, labels)
+            logits = check_logits(answer_of(model, images), data)
+            loss_sum += functional.cross_entropy(logits, labels, reduction="sum")
+            right += (logits.argmax(1) == labels).sum()
     return loss_sum.item() / len(data), right.item() / len(data)
 
 
@@ -65,6 +61,13 @@ def check_fit(model: nn.Module, data: Images, name: str = "data") -> None:
         raise DataError(given, f"the model takes images of {size}×{size}", f"Try size={data.shape[1]}.")
     if isinstance(classes, int) and classes < len(data.classes):
         raise DataError(given, f"the model knows {classes} classes", f"Try classes={len(data.classes)}.")
+
+
+def check_learning(loss: torch.Tensor, model: nn.Module) -> None:
+    """Raise DataError if no weight of the model can be changed by this loss."""
+    if not loss.requires_grad:
+        advice = "Look for detach(), .data, no_grad() or a way through NumPy in its forward."
+        raise DataError(type(model).__name__, "its answer does not depend on what it could learn", advice)
 
 
 def check_logits(logits: Any, data: Images) -> torch.Tensor:

@@ -130,6 +130,13 @@ class History:
             return None
         return speedup(self.profiled, self.steps)
 
+    @property
+    def _astray(self) -> str:
+        first = next((epoch.number for epoch in self.epochs if not math.isfinite(epoch.loss)), None)
+        if first is None:
+            return ""
+        return f"The loss was no finite number in epoch {first}: the weights ran away. Try a smaller learning_rate"
+
     def __repr__(self) -> str:
         lines = [f"{self.label}: {len(self.epochs)} of {self.planned_epochs} epochs in {_seconds(self.train_s)}"]
         if self.epochs:
@@ -148,6 +155,7 @@ class History:
     def _warnings(self) -> tuple[str, ...]:
         cost = self.profiling_cost
         said = [f"A profiled step took {cost} as long as one that was not"] if cost else []
+        said += [self._astray] if self._astray else []
         said += [self.stopped[0].upper() + self.stopped[1:]] if self.stopped else []
         return (*said, *self.notes)
 

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from labkit import devices
 from labkit.datasets import Images
-from labkit.errors import InputError, check_kind
+from labkit.errors import CheckpointError, InputError, check_kind
 from labkit.training.determinism import deterministic as deterministic_algorithms
 from labkit.training.evaluation import check_fit, loss_and_accuracy
 from labkit.training.history import History
@@ -23,7 +23,7 @@ from labkit.training.interrupt import Interrupt, waiting_interrupt
 from labkit.training.models import check_model
 from labkit.training.randomness import seeded
 from labkit.training.report import Report
-from labkit.training.saved import check_path, take_up, write
+from labkit.training.saved import check_path, check_writable, take_up, write
 from labkit.training.settings import LEARNING_RATE, WEIGHT_DECAY, Settings
 from labkit.training.steps import Training
 from labkit.training.watch import StepWatch
@@ -66,7 +66,8 @@ def train(
     history.profiling_cost says what that cost. An interrupt ends the training after the step at work: what was learned
     is kept in the model, and history.complete is False. At the end the model is on the device in eval mode.
 
-    checkpoint names a file that is written after each epoch and after an interrupt. With resume=True the training goes
+    checkpoint names a file that is written after each epoch and after an interrupt; where the disk is full by then, the
+    training goes on and history.notes says so. With resume=True the training goes
     on from it, where there is one: on the same CPU with as many threads to the same bits as without a break.
 
     Raises InputError for nonsense, DataError where data does not fit the model, DeviceError for a device that is not
@@ -90,6 +91,8 @@ def train(
     )
     _check(model, data, test, on_epoch, deterministic, profile_phases, progress)
     path = check_path(checkpoint, resume=resume)
+    if path:
+        check_writable(path)
     target = devices.pick(device)
     with ExitStack() as stack:
         threads = stack.enter_context(devices.cpu_threads(threads))
@@ -145,9 +148,9 @@ class Run:
         where = self.report.where()
         print(f"Interrupted {where}: what was learned until then is kept in the model.")
         history = self.report.history(stopped=f"interrupted {where}")
-        if self.path and training.steps_into_epoch and not training.in_step:
-            write(self.path, training, history)
-        return history
+        if training.steps_into_epoch and not training.in_step:
+            self._write(history)
+        return self.report.history(stopped=f"interrupted {where}")
 
     def _run_epoch(self) -> None:
         training, watch = self.training, self.training.watch
@@ -172,7 +175,20 @@ class Run:
             tested = loss_and_accuracy(training.model, self.test, device=training.device, precision=training.precision)
         training.finish_epoch(*tested)
         self.bar.set_postfix_str(f"loss {training.epochs[-1].loss:.3f}", refresh=False)
-        if self.path:
-            write(self.path, training, self.report.history())
+        self._write(self.report.history())
         if self.on_epoch:
             self.on_epoch(self.report.history())
+
+    def _write(self, history: History) -> None:
+        """Write the checkpoint, where one is wanted. A full disk is told, and is no reason to lose the training."""
+        if not self.path:
+            return
+        try:
+            write(self.path, self.training, history)
+        except (CheckpointError, KeyboardInterrupt) as problem:
+            why = problem.problem if isinstance(problem, CheckpointError) else "interrupted"
+            note = f"the checkpoint could not be written {self.report.where()}: {why}"
+            self.training.notes.append(note)
+            print(f"{self.path}: {note}. The training is kept in the model.")
+            if isinstance(problem, KeyboardInterrupt):
+                self.interrupt.requested = True

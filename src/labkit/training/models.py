@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from labkit.errors import InputError, check_count, check_kind
+from labkit.nets import check_ready
 from labkit.training.randomness import cpu_seed
 
 LAYERS_OF_A_STEP = 6  # of a residual net: one more block of two convolutions in each of its three stages
@@ -108,9 +109,9 @@ class ResidualBlock(nn.Module):
         return functional.relu(self.shortcut(x) + self.second(self.first(x)))
 
 
-def check_model(model: nn.Module) -> nn.Module:
-    """Return model if it is one that can learn, else raise InputError."""
-    check_kind("model", model, nn.Module, "Try small_cnn().")
+def check_model(model: nn.Module, *, meta_ok: bool = False) -> nn.Module:
+    """Return model if it is one that can learn, else raise InputError; meta_ok as in check_ready."""
+    check_ready(check_kind("model", model, nn.Module, "Try small_cnn()."), meta_ok=meta_ok)
     if not parameter_count(model):
         raise InputError(f"{type(model).__name__}", "this model has nothing to learn: no parameter of it may change")
     return model

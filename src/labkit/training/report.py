@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from labkit import devices
-from labkit.errors import InputError
+from labkit.errors import LabkitError
 from labkit.measurement import SAME_IN_A_MERGE, Measurement, Task
 from labkit.profiles import current_profile
 from labkit.training.history import History
@@ -47,7 +47,7 @@ class Report:
             phases={name: phase for name, phase in phases.items() if phase},
             profiled=profiled,
             stopped=stopped,
-            notes=tuple(filter(None, [training.precision.note])),
+            notes=tuple(filter(None, [training.precision.note, *training.notes])),
         )
 
     def where(self) -> str:
@@ -62,7 +62,7 @@ class Report:
         """The FLOP of a step, or None for a model that cannot be counted, such as one that looks at its data."""
         try:
             return work_of(self.training.model, (self.training.settings.batch, *self.training.data.shape)).flop
-        except (RuntimeError, NotImplementedError, TypeError, InputError):
+        except (RuntimeError, NotImplementedError, TypeError, LabkitError):
             return None
 
     def _measurement(self, label: str, times_s: Sequence[float], **fields: Any) -> Measurement | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit import checkpoints
 from labkit.datasets import Images
-from labkit.errors import CheckpointError, InputError, LabkitError, check_kind, check_number
+from labkit.errors import CheckpointError, InputError, LabkitError, check_kind, check_number, check_positive
 from labkit.training.history import History
 from labkit.training.randomness import generator_states, restore_generators
 
@@ -35,12 +37,25 @@ def check_path(path: Any, *, resume: bool) -> Path | None:
     return Path(path)
 
 
+def check_writable(path: Path) -> None:
+    """Raise CheckpointError if no file can be written there: better now than after the first epoch."""
+    if path.is_dir():
+        raise CheckpointError(str(path), "this is a folder, not a file", f"Try {str(path / 'net.pt')!r}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as problem:
+        advice = "Choose another file or folder."
+        raise CheckpointError(str(path), f"no file can be written there ({problem.strerror})", advice) from problem
+
+
 def write(path: Path, training: Training, history: History) -> None:
     """Write all that a training needs to go on, beside path and then renamed: a crash leaves the file before it."""
     scaler = training.precision.scaler
     state = {
         "settings": training.settings.to_dict(),
-        "data": fingerprint(training.data),
+        "data": training.fingerprint,
         "step": training.step,
         "epoch_s": training.epoch_s,
         "loss_sum": training.loss_sum.item(),
@@ -55,7 +70,8 @@ def write(path: Path, training: Training, history: History) -> None:
 def take_up(path: Path, training: Training) -> History:
     """Set training to where the file left it, and return the history until there.
 
-    Raises CheckpointError for a file that is damaged, made for another model, no training, or another training.
+    Raises CheckpointError for a file that is damaged, made for another model, no training, or another training; the
+    model is then as before.
     """
     found = checkpoints.load(path, device=training.device)
     state = found.metadata.get(KEY)
@@ -63,27 +79,36 @@ def take_up(path: Path, training: Training) -> History:
         advice = "Only a file that train(checkpoint=…) wrote can be resumed. Leave resume out to begin anew."
         raise CheckpointError(path.name, "it holds weights, but no training to go on with", advice)
     _check_same(path, state, training)
+    before = copy.deepcopy(training.model.state_dict())
     checkpoints.load(path, into=training.model, device=training.device)
     try:
-        history = History.from_dict(state["history"])
-        training.step, training.epochs = check_number("step", state["step"]), list(history.epochs)
-        training.epoch_s = state["epoch_s"]
-        training.loss_sum.fill_(state["loss_sum"])
-        training.right.fill_(state["right"])
-        training.optimiser.load_state_dict(found.optimiser)
-        restore_generators(state["generators"], training.device)
-        if training.precision.scaler and state["scaler"]:
-            training.precision.scaler.load_state_dict(state["scaler"])
-        if not 0 <= training.steps_into_epoch < training.steps_per_epoch:
-            raise CheckpointError(path.name, f"step {training.step} is none of its epoch {len(training.epochs) + 1}")
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, LabkitError) as problem:
+        return _restore(state, found.optimiser, training)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, LabkitError) as problem:
+        training.model.load_state_dict(before)
         raise CheckpointError(path.name, f"its training cannot be read ({problem})", BEGIN_ANEW) from problem
+
+
+def _restore(state: dict[str, Any], optimiser: dict[str, Any], training: Training) -> History:
+    history = History.from_dict(state["history"])
+    training.step, training.epochs = check_number("step", state["step"]), list(history.epochs)
+    training.epoch_s = check_positive("epoch_s", state["epoch_s"], zero_ok=True)
+    training.loss_sum.fill_(float(state["loss_sum"]))  # may be no number: then the training ran away
+    training.right.fill_(check_positive("right", state["right"], zero_ok=True))
+    training.optimiser.load_state_dict(optimiser)
+    restore_generators(state["generators"], training.device)
+    if training.precision.scaler and state["scaler"]:
+        training.precision.scaler.load_state_dict(state["scaler"])
+    # All steps of an epoch may be done and its test not: an interrupt came between.
+    if not 0 <= training.steps_into_epoch <= training.steps_per_epoch:
+        raise InputError(f"step {training.step}", f"it is none of epoch {len(training.epochs) + 1}")
     return history
 
 
 def fingerprint(data: Images) -> str:
-    """Return what tells two data sets, or two splits of one, apart: their description and a hash of their labels."""
-    return f"{data!r}, labels {hashlib.sha256(data.labels.numpy().tobytes()).hexdigest()[:16]}"
+    """Return what tells two data sets, or two splits of one, apart: their description and a hash of all they hold."""
+    digest = hashlib.sha256(data.labels.contiguous().numpy())
+    digest.update(data.images.contiguous().numpy())
+    return f"{data!r}, content {digest.hexdigest()[:16]}"
 
 
 def _check_same(path: Path, state: dict[str, Any], training: Training) -> None:
@@ -94,10 +119,12 @@ def _check_same(path: Path, state: dict[str, Any], training: Training) -> None:
     asked, written = training.settings.to_dict(), state.get("settings")
     if not isinstance(written, dict):
         raise CheckpointError(path.name, "its training cannot be read (it has no settings)", BEGIN_ANEW)
-    longer = asked["schedule"] == "constant" and written.get("epochs") in range(asked["epochs"] + 1)
+    epochs = written.get("epochs")
+    longer = asked["schedule"] == "constant" and isinstance(epochs, int) and epochs <= asked["epochs"]
     free = {"epochs"} if longer else set()
-    other = [f"{name}={written.get(name)!r}" for name in asked if name not in free and written.get(name) != asked[name]]
-    if state.get("data") != fingerprint(training.data):
+    found = {name: repr(written.get(name)) for name in asked if name not in free}
+    other = [f"{name}={value}" for name, value in found.items() if value != repr(asked[name])]
+    if str(state.get("data")) != training.fingerprint:
         other.append(f"data={state.get('data')}")
     if other:
         advice = "Ask for the same, or leave resume out to begin anew."

@@ -13,7 +13,8 @@ from torch.nn import functional
 from labkit import devices
 from labkit.datasets import Images, synthetic_images
 from labkit.errors import InputError, check_count, check_kind
-from labkit.training.evaluation import check_fit
+from labkit.nets import answer_of
+from labkit.training.evaluation import check_fit, check_learning, check_logits
 from labkit.training.models import check_model
 from labkit.training.precision import Precision, mover
 from labkit.training.settings import LEARNING_RATE, adamw
@@ -56,7 +57,8 @@ def training_step(
 
     def step() -> torch.Tensor:
         with precision():
-            loss = functional.cross_entropy(model(images), labels)
+            loss = functional.cross_entropy(check_logits(answer_of(model, images), data), labels)
+        check_learning(loss, model)
         precision.backward(loss)
         precision.step(optimiser)
         return loss.detach()
@@ -69,13 +71,13 @@ def training_work(model: nn.Module, batch: int, *, size: int | None = None) -> C
 
     Nothing is computed and the model stays as it is, so that nets too large for this machine can be counted, too. The
     optimiser is taken as one kernel that reads weights, gradients and two moments, and writes all but the gradients.
-    Raises InputError for nonsense and for a model that cannot be run without data.
+    Raises InputError for nonsense, DataError for a model that cannot be run without data.
 
     >>> from labkit.training.models import small_cnn
     >>> training_work(small_cnn(width=4), 8).flop
     1873920
     """
-    check_model(model)
+    check_model(model, meta_ok=True)
     channels, size, _ = _takes(model, size)
     return work_of(model, (check_count("batch", batch), channels, size, size))
 
@@ -85,7 +87,7 @@ def work_of(model: nn.Module, shape: Sequence[int]) -> CountedWork:
     twin = copy.deepcopy(model).to("meta").train()
     images = torch.empty(tuple(shape), dtype=next(twin.parameters()).dtype, device="meta")
     labels = torch.zeros(shape[0], dtype=torch.int64, device="meta")
-    found = count_work(lambda: functional.cross_entropy(twin(images), labels).backward())
+    found = count_work(lambda: functional.cross_entropy(answer_of(twin, images), labels).backward())
     weights_bytes = sum(weights.nbytes for weights in twin.parameters() if weights.requires_grad)
     return CountedWork(found.flop, found.bytes_moved + OPTIMISER_TRAFFIC * weights_bytes, found.launches + 1)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import nn
 from torch.nn import functional
 
 from labkit import devices
 from labkit.datasets import Images
-from labkit.training.evaluation import check_logits
+from labkit.nets import answer_of
+from labkit.training.evaluation import check_learning, check_logits
 from labkit.training.history import Epoch
 from labkit.training.precision import Precision, mover
 from labkit.training.randomness import epoch_order
+from labkit.training.saved import fingerprint
 from labkit.training.settings import Settings, adamw
 from labkit.training.watch import BACKWARD, FORWARD, OPTIMISER, TRANSFER, WAITING, StepWatch
 
@@ -32,10 +36,16 @@ class Training:
         self.steps = settings.epochs * self.steps_per_epoch
         self.step = 0  # the number of steps done
         self.in_step = False
+        self.notes: list[str] = []  # what a reader of the history should know
         self.epochs: list[Epoch] = []
         self.epoch_s = 0.0
         self.loss_sum = torch.zeros((), device=device.torch_name)
         self.right = torch.zeros((), device=device.torch_name, dtype=torch.int64)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """What tells the data from others; it takes a moment, and only a checkpoint needs it."""
+        return fingerprint(self.data)
 
     @property
     def steps_into_epoch(self) -> int:
@@ -43,7 +53,7 @@ class Training:
         return self.step - len(self.epochs) * self.steps_per_epoch
 
     def rest_of_epoch(self) -> tuple[torch.Tensor, ...]:
-        """Return the numbers of the images of each step that the epoch at work still has to do."""
+        """Return the numbers of the images of each step that the epoch at work still has to do; none may be left."""
         order = epoch_order(len(self.data), seed=self.settings.seed, epoch=len(self.epochs) + 1)
         if not self.steps_into_epoch:
             self.epoch_s = 0.0
@@ -60,10 +70,12 @@ class Training:
         images, labels = self.move(images, labels)
         done(TRANSFER)
         with self.precision():
-            logits = self.model(images)
+            logits = answer_of(self.model, images)
             if not self.step:
                 check_logits(logits, self.data)
             loss = functional.cross_entropy(logits, labels)
+            if not self.step:
+                check_learning(loss, self.model)
         done(FORWARD)
         self.precision.backward(loss)
         done(BACKWARD)
