@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from labkit.comparison import speedup
 from labkit.errors import InputError, check_choice, check_positive
@@ -184,7 +185,7 @@ def _draw(
 
 def _draw_mark(ax: Axes, text: str, place: float, *, row: int) -> None:
     """Draw a dashed line over all bars; its text stands under the last one, on the side that has more room."""
-    ax.axvline(place, color=GUIDE, linestyle="--", linewidth=1.4, zorder=3, label=text, gid=GUIDE_LINE)
+    ax.axvline(place, color=GUIDE, linestyle="--", linewidth=1.4, zorder=2.5, label=text, gid=GUIDE_LINE)
     ax.set_ylim(row + 0.1, -0.6)
     share = ax.transAxes.inverted().transform(ax.transData.transform((place, 0)))[0]
     side, gap = ("left", 5) if share < 0.5 else ("right", -5)
@@ -213,4 +214,5 @@ def _draw_bar(ax: Axes, row: int, bar: _Bar, origin: float) -> None:
         whiskers = [[bar.value - bar.low], [bar.high - bar.value]]
         ax.errorbar(bar.value, row, xerr=whiskers, fmt="none", ecolor="black", elinewidth=1.2, capsize=3, zorder=4)
     end = origin if bar.value is None else max(bar.value, bar.high or 0, origin)
-    ax.annotate(bar.text, (end, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=SMALL)
+    look = {"va": "center", "fontsize": SMALL, "path_effects": [withStroke(linewidth=2, foreground="white")]}
+    ax.annotate(bar.text, (end, row), xytext=(5, 0), textcoords="offset points", **look)
