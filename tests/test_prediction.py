@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from labkit.comparison import interval_s
 from labkit.errors import DeviceError, InputError
 from labkit.hardware import gpu
 from labkit.measurement import OUT_OF_MEMORY, Measurement, Task
@@ -167,6 +168,17 @@ def test_an_extrapolation_scales_times_and_work_and_says_so() -> None:
     assert (large.source, large.warm_up_s, large.threads) == ("predicted", (), 1)
     assert large.provenance == "time grows with n³, from loop n=100 measured here"
     assert large.task.label == "loop"
+
+
+def test_a_lone_sample_does_not_make_a_prediction_without_a_range() -> None:
+    """One slow step is 58 % unsure, so a thousand of them are, too."""
+    step = Measurement(task=Task(label="step"), times_s=[2.0])
+    training = extrapolate(step, 1000, law="time grows with the steps", parameters={})
+    assert training.median_s == pytest.approx(2000)
+    assert interval_s(training) == pytest.approx((2000 / 1.58, 2000 * 1.58))
+    assert interval_s(extrapolate(training, 10, law="as above", parameters={})) == pytest.approx(
+        (20_000 / 1.58, 20_000 * 1.58)
+    )
 
 
 def test_what_is_extrapolated_to_may_have_a_name_of_its_own() -> None:

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from labkit.comparison import interval_s
 from labkit.errors import check_choice, check_kind, check_positive, check_text
 from labkit.hardware import Gpu, prediction_model
 from labkit.measurement import OUT_OF_MEMORY, Measurement, Point, Sweep, Task, check_functions, checked_values
@@ -129,7 +130,8 @@ def extrapolate(
 ) -> Measurement:
     """Return what a measurement predicts for factor times the work, by a stated law; marked as predicted.
 
-    label names the larger task, where it is another one than the measured.
+    label names the larger task, where it is another one than the measured. A lone sample shows no spread; its
+    prediction gets the range of interval_s.
 
     >>> from labkit.measurement import Measurement, Task
     >>> small = Measurement(task=Task(label="loop", parameters={"n": 100}), times_s=[0.1, 0.1])
@@ -150,12 +152,20 @@ def extrapolate(
             flop=task.flop and task.flop * factor,
             bytes_moved=task.bytes_moved and task.bytes_moved * factor,
         ),
-        times_s=tuple(factor * time_s for time_s in measurement.times_s),
+        times_s=tuple(factor * time_s for time_s in _believed_s(measurement)),
         warm_up_s=(),
         device_times_s=(),
         source="predicted",
         provenance=f"{law}, from {task} {origin}",
     )
+
+
+def _believed_s(measurement: Measurement) -> tuple[float, ...]:
+    """Return the samples, or where there is one alone, the range that it is believed to have: a prediction keeps it."""
+    if len(measurement.times_s) > 1:
+        return measurement.times_s
+    low_s, high_s = interval_s(measurement)
+    return low_s, low_s, measurement.median_s, high_s, high_s
 
 
 def _host_range_s(host_s: float) -> tuple[float, float, float]:

@@ -74,5 +74,44 @@ def test_a_training_says_under_which_settings_it_went_wrong() -> None:
 
 def test_logits_are_shown_where_the_accuracy_is_wrong() -> None:
     result = checks.find("03", "accuracy").check(lambda logits, labels: 0.25)
-    assert result.given.startswith("accuracy with logits = [[2.0, 9.0, -1.0]")
-    assert (result.expected, result.got) == ("0.6", "0.25")
+    assert result.given.startswith("accuracy with logits = [[3, -3, 4], [1, 0, 2]")
+    assert (float(result.expected), result.got) == (pytest.approx(1 / 6), "0.25")  # only the last row is right
+
+
+def _hint(exercise: str, answer: object) -> str:
+    return checks.find("03", exercise).check(answer).hint
+
+
+def test_two_failures_of_one_kind_get_their_own_hints() -> None:
+    """All three raise RuntimeError; only the words differ."""
+    assert ".float()" in _hint("accuracy", lambda logits, labels: torch.mean(logits.argmax(1) == labels))
+    assert "dimension 1" in _hint("accuracy", lambda logits, labels: (logits.argmax(0) == labels).sum())
+    assert "First from logits" in _hint("accuracy", lambda logits, labels: (logits == labels).sum())
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "part"),
+    [
+        ("accuracy", lambda logits, labels: (logits.argmax() == labels).double().mean(), "all images at once"),
+        ("accuracy", lambda logits, labels: (logits.max(1).values == labels).double().mean(), "Where it stands"),
+        ("conv_flop", lambda c_in, c_out, k, h, w: c_out * k * k * h * w, "How many results"),
+        ("training_flop", lambda forward_flop, images, epochs: forward_flop * images, "Forward once"),
+    ],
+)
+def test_no_hint_fits_by_chance(exercise: str, answer: object, part: str) -> None:
+    """The first case tells apart what others cannot, such as c_in = 1 or one image."""
+    assert part in _hint(exercise, answer)
+
+
+def test_a_call_without_its_brackets_is_hinted_at() -> None:
+    def no_brackets(model, batches, loss_of, optimiser) -> list[float]:
+        losses = []
+        for images, labels in batches:
+            optimiser.zero_grad()
+            loss = loss_of(model(images), labels)
+            loss.backward  # noqa: B018 — the mistake on trial
+            optimiser.step  # noqa: B018
+            losses.append(loss.item())
+        return losses
+
+    assert "mind the ()" in _hint("train_epoch", no_brackets)

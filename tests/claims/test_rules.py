@@ -41,6 +41,12 @@ def test_large_data_won_by_the_gpu() -> None:
     assert "overtakes at about n = 100 " in verdict.sentence
 
 
+def test_a_small_crossover_is_not_rounded_to_a_size_that_was_tried() -> None:
+    """Sizes 1 and 100, the CPU's time a line in logarithms: equal at 1.5."""
+    verdict = decide("parallel-gpu-wins", cpu=swept({1: 1e-6, 100: 1e-4}), gpu=swept({1: 1.5e-6, 100: 1.5e-6}))
+    assert "overtakes at about n = 1.5 " in verdict.sentence
+
+
 def test_large_data_won_by_the_cpu() -> None:
     verdict = decide("parallel-gpu-wins", cpu=swept(CPU), gpu=swept({10: 1e-3, 1000: 1e-3}))
     assert verdict.outcome == REFUTED

@@ -1,7 +1,7 @@
 import pytest
 
 from labkit.errors import InputError
-from labkit.plotting import plot_bars, plot_values
+from labkit.plotting import alt_text, plot_bars, plot_values
 from labkit.units import format_bytes
 
 from .conftest import measurement
@@ -46,6 +46,21 @@ def test_images_per_second_have_their_unit_at_the_bar_and_on_the_axis():
 
 def test_the_bars_may_show_something_that_is_no_call():
     assert plot_bars([FAST], x_label="time of a training").get_xlabel() == "time of a training (whiskers: middle half)"
+
+
+def test_a_mark_is_a_named_line_that_the_axis_has_room_for():
+    ax = plot_bars([SLOW, FAST], mark=("your patience", 600.0))
+    (line,) = (line for line in ax.lines if line.get_label().startswith("your patience"))
+    assert list(line.get_xdata()) == [600.0, 600.0] and ax.get_xlim()[1] > 600
+    assert texts_of(ax) == ["8 s", "3 s", "your patience: 10 min"]
+    assert ax.texts[-1].get_ha() == "right"  # the line stands at the right end: the text has its room on the left
+    assert alt_text(ax).endswith("For comparison: your patience: 10 min.")
+
+
+@pytest.mark.parametrize("mark", ["patience", ("patience", -1), ("patience", float("nan")), (3600, "patience")])
+def test_a_mark_that_is_none_is_refused(mark):
+    with pytest.raises(InputError, match="mark"):
+        plot_bars([SLOW], mark=mark)
 
 
 @pytest.mark.parametrize(

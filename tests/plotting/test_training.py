@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from labkit.errors import InputError
@@ -117,6 +119,13 @@ def test_the_legend_names_every_phase_with_its_share():
 
 def test_what_the_profile_cost_stands_at_the_axis():
     assert plot_phases(PROFILED).get_xlabel() == "mean time of a profiled step (profiling made it 1.1× to 1.1× as long)"
+
+
+def test_a_cost_on_both_sides_of_one_is_called_noise():
+    noisy = replace(PROFILED, steps=step([9.0, 10.0, 11.0, 12.0]))  # quartiles from below 11 to above it
+    label = plot_phases(noisy).get_xlabel()
+    assert label.startswith("mean time of a profiled step (what profiling cost is lost in the noise: 0.")
+    assert " to 1." in label
 
 
 def test_several_trainings_stand_under_each_other():

@@ -89,14 +89,20 @@ class Exercise:
         return f"{self.name} with {settings}"
 
     def _hint(self, got: Any, case: tuple[Any, ...]) -> str:
-        """Return the hint of the known wrong answer that gives the same value or fails alike, or the general hint."""
+        """Return the hint of the known wrong answer that gives the same value or fails alike, or the general hint.
+
+        Alike is: with the same words, or else with an exception of the same kind.
+        """
+        alike = []
         for hint, wrong in self.known_wrong:
             known = self.outcome(wrong, case)
             if isinstance(got, BaseException) or isinstance(known, BaseException):
                 if type(got) is type(known):
-                    return hint
+                    alike.append((str(got) != str(known), hint))
             elif same(got, known, self.tolerance):
                 return hint
+        if alike:
+            return min(alike, key=lambda found: found[0])[1]
         if isinstance(got, LabkitError):
             return got.advice
         if isinstance(got, KeyboardInterrupt):

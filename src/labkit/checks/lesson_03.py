@@ -10,10 +10,10 @@ from labkit.checks.exercises import Exercise
 # --- accuracy ----------------------------------------------------------------------------------------------------
 
 
-def _as_tensors(logits: list[list[float]], labels: list[int]) -> tuple[Any, Any]:
+def _as_tensors(logits: list[list[int]], labels: list[int]) -> tuple[Any, Any]:
     import torch
 
-    return torch.tensor(logits), torch.tensor(labels)
+    return torch.tensor(logits, dtype=torch.float32), torch.tensor(labels)
 
 
 def _accuracy(logits: Any, labels: Any) -> float:
@@ -32,12 +32,13 @@ ACCURACY = Exercise(
     task="Return the share of images, from 0 to 1, whose largest logit stands at the place of the label.",
     reference=_accuracy,
     make_arguments=_as_tensors,
+    # In the first, each known wrong answer gives another share, so that a hint never fits by chance.
     cases=[
-        ([[2.0, 9.0, -1.0], [8.0, 0.0, 1.0], [0.0, 1.0, 3.0], [5.0, 4.0, 6.0], [1.0, 7.0, 2.0]], [1, 0, 2, 0, 0]),
-        ([[0.1, 0.3, 0.2]], [1]),
-        ([[-3.0, -1.0], [4.0, -2.0], [0.5, 0.25]], [1, 1, 0]),
-        ([[-9.0, -7.0, -8.0], [-1.0, -2.0, -3.0]], [2, 1]),
-        ([[0.0, 2.0], [3.0, 1.0], [5.0, 6.0], [7.0, 4.0], [1.0, 9.0], [1.0, 0.0], [2.0, 8.0]], [1, 0, 1, 0, 0, 0, 1]),
+        ([[3, -3, 4], [1, 0, 2], [1, -3, -1], [2, -1, -2], [3, 2, 0], [-2, -1, 3]], [1, 0, 1, 2, 2, 2]),
+        ([[1, 3, 2]], [1]),
+        ([[-3, -1], [4, -2], [5, 2]], [1, 1, 0]),
+        ([[-9, -7, -8], [-1, -2, -3]], [2, 1]),
+        ([[0, 2], [3, 1], [5, 6], [7, 4], [1, 9], [1, 0], [2, 8]], [1, 0, 1, 0, 0, 0, 1]),
     ],
     known_wrong=[
         (
@@ -67,6 +68,26 @@ ACCURACY = Exercise(
         (
             "Where it stands, not how large it is: argmax, not max.",
             lambda logits, labels: (logits.max(1).values == labels).float().mean(),
+        ),
+        (
+            "argmax() looks through all images at once: argmax(1) gives one place for each.",
+            lambda logits, labels: (logits.argmax() == labels).float().mean(),
+        ),
+        (
+            "The mean of True and False needs them as numbers: .float() makes them 1 and 0.",
+            lambda logits, labels: (logits.argmax(1) == labels).mean(),
+        ),
+        (
+            "First from logits to places: argmax(1). The places can be compared with the labels.",
+            lambda logits, labels: logits == labels,
+        ),
+        (
+            "max(1) gives a pair, the largest logits and their places; argmax(1) gives the places alone.",
+            lambda logits, labels: logits.max(1) == labels,
+        ),
+        (
+            "A share keeps its fraction: / and no //.",
+            lambda logits, labels: (logits.argmax(1) == labels).sum() // len(labels),
         ),
     ],
     also_right=[
@@ -155,8 +176,17 @@ def _loss_after_the_step(model: Any, batches: Any, loss_of: Any, optimiser: Any)
     return losses
 
 
+def _list_anew(model: Any, batches: Any, loss_of: Any, optimiser: Any) -> list[float]:
+    return _train_epoch(model, batches, loss_of, optimiser)[-1:]
+
+
+def _swapped(model: Any, batches: Any, loss_of: Any, optimiser: Any) -> list[float]:
+    return [loss_of(labels, model(images)).item() for images, labels in batches]
+
+
 WEIGHTS_STAY = (
-    "The weights never change. Backward makes the gradients, then step uses them; zero_grad must not come between."
+    "The weights never change. Backward makes the gradients, then step uses them; zero_grad must not come between. "
+    "And each of the three is a call: mind the ()."
 )
 
 TRAIN_EPOCH = Exercise(
@@ -193,6 +223,8 @@ TRAIN_EPOCH = Exercise(
         ("That is the last loss alone; return the list of all.", _last_loss),
         ("That is the mean; return the list of the losses.", _mean_loss),
         ("The loop ended after the first batch: return stands inside of it.", _first_batch_only),
+        ("Only the last loss is left: make the empty list before the loop, not in it.", _list_anew),
+        ("The loss takes the logits first, then the labels.", _swapped),
         ("The loss belongs to the forward pass before the step, not to a second one after it.", _loss_after_the_step),
     ],
     also_right=[
@@ -211,7 +243,14 @@ CONV_FLOP = Exercise(
     name="conv_flop",
     task="Return the FLOP of a convolution for one image: c_in channels to c_out, a k×k kernel, h×w results a channel.",
     reference=lambda c_in, c_out, k, h, w: 2 * c_in * c_out * k * k * h * w,
-    cases=[(1, 16, 3, 8, 8), (3, 5, 1, 7, 2), (64, 64, 3, 56, 56), (2, 1, 5, 1, 11), (13, 17, 7, 3, 1)],
+    cases=[
+        (3, 16, 5, 8, 6),
+        (1, 16, 3, 8, 8),
+        (3, 5, 1, 7, 2),
+        (64, 64, 3, 56, 56),
+        (2, 1, 5, 1, 11),
+        (13, 17, 7, 3, 1),
+    ],
     known_wrong=[
         (
             "Each term is a multiplication and an addition: two FLOP.",
@@ -225,6 +264,22 @@ CONV_FLOP = Exercise(
             lambda c_in, c_out, k, h, w: 2 * c_in * c_out * k * k,
         ),
         ("The results need not be square: h times w.", lambda c_in, c_out, k, h, w: 2 * c_in * c_out * k * k * h * h),
+        (
+            "That is the work of one result; there are c_out channels of h times w.",
+            lambda c_in, c_out, k, h, w: 2 * c_in * k * k,
+        ),
+        (
+            "That is how many results there are; each one is a sum of products.",
+            lambda c_in, c_out, k, h, w: c_out * h * w,
+        ),
+        (
+            "One addition for each multiplication: the first one adds to zero.",
+            lambda c_in, c_out, k, h, w: (2 * c_in * k * k - 1) * c_out * h * w,
+        ),
+        (
+            "One forward pass only; what backward needs is the next exercise.",
+            lambda c_in, c_out, k, h, w: 6 * c_in * c_out * k * k * h * w,
+        ),
         ("Sizes multiply, they do not add.", lambda c_in, c_out, k, h, w: 2 * (c_in + c_out) * k * k * h * w),
     ],
     also_right=[
@@ -238,7 +293,7 @@ TRAINING_FLOP = Exercise(
     name="training_flop",
     task="Return about how many FLOP a training needs: forward and backward, each image once an epoch.",
     reference=lambda forward_flop, images, epochs: 3 * forward_flop * images * epochs,
-    cases=[(1e9, 1, 1), (2e6, 1437, 20), (3.6e9, 1_281_167, 90), (7, 3, 1), (5, 1, 11)],
+    cases=[(2e6, 1437, 20), (1e9, 1, 1), (3.6e9, 1_281_167, 90), (7, 3, 1), (5, 1, 11)],
     known_wrong=[
         ("That is the forward pass alone; the backward pass needs twice as much again.", lambda f, n, e: f * n * e),
         ("That is the backward pass alone; the forward pass comes on top.", lambda f, n, e: 2 * f * n * e),
@@ -246,6 +301,7 @@ TRAINING_FLOP = Exercise(
         ("Every image comes again in each epoch.", lambda f, n, e: 3 * f * n),
         ("That is the work for one image; there are many of them.", lambda f, n, e: 3 * f * e),
         ("That is the work for one image; there are many of them, in each epoch.", lambda f, n, e: 3 * f),
+        ("Mind the brackets: forward and backward, both times the images.", lambda f, n, e: f + 2 * f * n * e),
     ],
     also_right=[
         lambda f, n, e: sum((f + 2 * f) * n for _ in range(e)),
@@ -258,7 +314,7 @@ EPOCHS_TO_HOURS = Exercise(
     name="epochs_to_hours",
     task="Return the hours that a training of this many images and epochs takes at images_per_s.",
     reference=lambda images, epochs, images_per_s: images * epochs / images_per_s / 3600,
-    cases=[(3600, 1, 1), (50_000, 30, 250.0), (1_281_167, 90, 12.5), (1437, 20, 4000), (7200, 3, 2)],
+    cases=[(50_000, 30, 250.0), (3600, 1, 1), (1_281_167, 90, 12.5), (1437, 20, 4000), (7200, 3, 2)],
     known_wrong=[
         ("Those are seconds; an hour has 3600 of them.", lambda n, e, rate: n * e / rate),
         ("Those are minutes; divide by 3600, not by 60.", lambda n, e, rate: n * e / rate / 60),
@@ -266,6 +322,7 @@ EPOCHS_TO_HOURS = Exercise(
         ("Every image comes again in each epoch.", lambda n, e, rate: n / rate / 3600),
         ("More images per second take less time: divide by the rate.", lambda n, e, rate: n * e * rate / 3600),
         ("Images over images per second gives seconds: it is the other way round.", lambda n, e, rate: rate / (n * e)),
+        ("Parts of an hour count, too: / and no //.", lambda n, e, rate: n * e / rate // 3600),
         ("An hour has 3600 seconds: divide, do not multiply.", lambda n, e, rate: n * e / rate * 3600),
     ],
     also_right=[

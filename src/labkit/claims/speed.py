@@ -180,6 +180,11 @@ def _crossing(cpu: Sweep, crossing: Crossover) -> str:
         return "It overtakes at no size tried."
     if crossing.always:
         return "It is ahead from the smallest size on."
-    low = format_count(round(crossing.low)) if crossing.low else "below the sizes tried"
-    high = format_count(round(crossing.high)) if crossing.high else "above the sizes tried"
-    return f"It overtakes at about {cpu.parameter} = {format_count(round(crossing.value))} (between {low} and {high})."
+    low = _size(crossing.low) if crossing.low else "below the sizes tried"
+    high = _size(crossing.high) if crossing.high else "above the sizes tried"
+    return f"It overtakes at about {cpu.parameter} = {_size(crossing.value)} (between {low} and {high})."
+
+
+def _size(value: float) -> str:
+    """Write a size as the figure does: 1.5 is not 1, and what is ten or more is whole."""
+    return format_count(round(value) if value >= 10 else float(f"{value:.2g}"))

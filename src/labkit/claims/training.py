@@ -71,9 +71,8 @@ def days_to_hours(*, cpu: Measurement, gpu: Measurement | None) -> Verdict:
     if lead.ratio < needed:
         flips = f"A week has seven days, and the range of the lead ({lead}) reaches over seven: it decides nothing."
     else:
-        least, most = (format_ratio(limit_s / m.median_s) for limit_s, m in ((WEEK_S, cpu), (DAY_S, gpu)))
-        lengths = f"It holds for trainings of {least} to {most} this length"
-        flips = f"{lengths}: a week or more on the CPU, at most a day on the {name}."
+        longest = format_s(DAY_S * lead.ratio)
+        flips = f"It holds for trainings that take this CPU a week to {longest}: the {name} takes a day at most."
     return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, **found)
 
 

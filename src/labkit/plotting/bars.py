@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from labkit.comparison import speedup
-from labkit.errors import InputError, check_choice
+from labkit.errors import InputError, check_choice, check_positive
 from labkit.measurement import Measurement
 from labkit.plotting.fonts import drawable
 from labkit.plotting.inputs import RATE_TICKS, RATES, labelled_rows, measurements_of, rate_of, spread_in_words
-from labkit.plotting.style import GUIDE, HATCHES, SMALL, SOURCE_COLOURS, WIDTH_IN, axes_for, finish, is_own
+from labkit.plotting.style import GUIDE, GUIDE_LINE, HATCHES, SMALL, SOURCE_COLOURS, WIDTH_IN, axes_for, finish, is_own
 from labkit.plotting.ticks import Formatter, even_axis, log_axis, tick_s
 from labkit.units import format_ratio, format_s
 
@@ -41,12 +42,14 @@ def plot_bars(
     ax: Axes | None = None,
     title: str | None = None,
     x_label: str = "",
+    mark: tuple[str, float] | None = None,
 ) -> Axes:
     """Draw one bar a measurement, the first on top: value is "time", "speedup" or a rate such as "flop_per_s".
 
     The whiskers reach from the lower to the upper quartile, for a speedup over its range. A speedup is taken over
-    baseline. x_label names what the bars show, where "time per call" does not. Raises InputError for nothing,
-    something else, an unknown value, or a speedup without a baseline.
+    baseline. x_label names what the bars show, where "time per call" does not. mark is a pair (label, number), drawn
+    as a vertical line. Raises InputError for nothing, something else, an unknown value, a speedup without a baseline,
+    or a mark whose number is not positive.
 
     >>> from labkit.measurement import Task
     >>> loop = Measurement(task=Task(label="loop"), times_s=[2e-3])
@@ -69,7 +72,8 @@ def plot_bars(
     ax = axes_for(ax)
     is_ratio = value == "speedup"
     ticks = {"time": tick_s, **RATE_TICKS}.get(value, formatter)
-    _draw(ax, bars, ticks, log=log, origin=1 if is_ratio else None)
+    marked = _checked_mark(mark, formatter)
+    _draw(ax, bars, ticks, log=log, origin=1 if is_ratio else None, mark=marked)
     if is_ratio:
         ax.axvline(1, color=GUIDE, linewidth=1.2, zorder=3)
     spread = "(whiskers: range)" if is_ratio else spread_in_words("whiskers", [m.source for m in checked])
@@ -143,13 +147,31 @@ def _bar(name: str, m: Measurement, value: str, baseline: Measurement | None, fo
     return _Bar(name, rate, rate * m.median_s / high_s, rate * m.median_s / low_s, formatter(rate), m.source)
 
 
-def _draw(ax: Axes, bars: list[_Bar], formatter: Formatter, *, log: bool, origin: float | None = None) -> None:
-    """Draw the bars from origin, or from the left end of the axis."""
+def _checked_mark(mark: Any, formatter: Formatter) -> tuple[str, float] | None:
+    """Return the text at the line and its place."""
+    if mark is None:
+        return None
+    if not (isinstance(mark, tuple) and len(mark) == 2 and isinstance(mark[0], str)):
+        raise InputError(f"mark={mark!r}", "a mark is a label and a number", 'Try ("your patience", 3600).')
+    place = check_positive("mark", mark[1])
+    return f"{mark[0]}: {formatter(place)}", place
+
+
+def _draw(
+    ax: Axes,
+    bars: list[_Bar],
+    formatter: Formatter,
+    *,
+    log: bool,
+    origin: float | None = None,
+    mark: tuple[str, float] | None = None,
+) -> None:
+    """Draw the bars from origin, or from the left end of the axis, and the line that they are held against."""
     if is_own(ax):
-        lines = sum(max(bar.label.count("\n") + 1, 1.6) for bar in bars)
+        lines = sum(max(bar.label.count("\n") + 1, 1.6) for bar in bars) + (1.6 if mark else 0)
         ax.figure.set_size_inches(WIDTH_IN, 1.1 + 0.21 * lines + 0.08 * len(bars))
     (log_axis if log else even_axis)(ax, "x", formatter, most_ticks=5)
-    start, end = _limits(bars, log=log, origin=origin)
+    start, end = _limits(bars, log=log, origin=origin, places=[mark[1]] if mark else [])
     ax.set_xlim(start, end)
     for row, bar in enumerate(bars):
         _draw_bar(ax, row, bar, start if origin is None or not log else origin)
@@ -157,12 +179,24 @@ def _draw(ax: Axes, bars: list[_Bar], formatter: Formatter, *, log: bool, origin
     ax.set_yticks(range(len(bars)), ["\n".join(map(drawable, bar.label.split("\n"))) for bar in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
+    if mark:
+        _draw_mark(ax, *mark, row=len(bars))
 
 
-def _limits(bars: list[_Bar], *, log: bool, origin: float | None) -> tuple[float, float]:
+def _draw_mark(ax: Axes, text: str, place: float, *, row: int) -> None:
+    """Draw a dashed line over all bars; its text stands under the last one, on the side that has more room."""
+    ax.axvline(place, color=GUIDE, linestyle="--", linewidth=1.4, zorder=2.5, label=text, gid=GUIDE_LINE)
+    ax.set_ylim(row + 0.1, -0.6)
+    share = ax.transAxes.inverted().transform(ax.transData.transform((place, 0)))[0]
+    side, gap = ("left", 5) if share < 0.5 else ("right", -5)
+    look = {"ha": side, "va": "center", "fontsize": SMALL, "color": GUIDE}
+    ax.annotate(text, (place, row - 0.2), xytext=(gap, 0), textcoords="offset points", **look)
+
+
+def _limits(bars: list[_Bar], *, log: bool, origin: float | None, places: Sequence[float] = ()) -> tuple[float, float]:
     """Return the ends of the value axis: there is room for a text between the longest bar and the right end."""
     numbers = [number for bar in bars for number in (bar.value, bar.low, bar.high) if number is not None]
-    numbers += [] if origin is None else [origin]
+    numbers += [*places] if origin is None else [*places, origin]
     lowest, highest = min(numbers, default=1), max(numbers, default=1)
     if not log:
         return 0, (highest or 1) / (1 - ROOM_FOR_TEXT)
@@ -180,4 +214,5 @@ def _draw_bar(ax: Axes, row: int, bar: _Bar, origin: float) -> None:
         whiskers = [[bar.value - bar.low], [bar.high - bar.value]]
         ax.errorbar(bar.value, row, xerr=whiskers, fmt="none", ecolor="black", elinewidth=1.2, capsize=3, zorder=4)
     end = origin if bar.value is None else max(bar.value, bar.high or 0, origin)
-    ax.annotate(bar.text, (end, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=SMALL)
+    look = {"va": "center", "fontsize": SMALL, "path_effects": [withStroke(linewidth=2, foreground="white")]}
+    ax.annotate(bar.text, (end, row), xytext=(5, 0), textcoords="offset points", **look)

@@ -178,6 +178,8 @@ def _cost_in_words(histories: Sequence[History]) -> str:
     if not costs:
         return "what profiling cost is not known"
     low, high = min(cost.low for cost in costs), max(cost.high for cost in costs)
+    if low < 1 < high:
+        return f"what profiling cost is lost in the noise: {format_ratio(low)} to {format_ratio(high)}"
     return f"profiling made it {format_ratio(low)} to {format_ratio(high)} as long"
 
 
