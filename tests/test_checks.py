@@ -73,6 +73,15 @@ def test_never_raises(exercise: Exercise) -> None:
     assert "ZeroDivisionError: division by zero" in repr(exercise.check(fails))
 
 
+def test_nothing_returned_in_one_case_is_an_attempt() -> None:
+    """A branch without a return must not say that nothing was attempted, once another case was answered."""
+    result = checks.find("05", "break_even_batch").check(
+        lambda cpu_us, launch_us, gpu_us: launch_us // (cpu_us - gpu_us) + 1 if gpu_us < cpu_us else None
+    )
+    assert (result.status, result.expected, result.got) == (NOT_YET, "inf", "nothing")
+    assert "every way through the function" in result.hint
+
+
 def test_a_changed_input_does_not_reach_the_reference() -> None:
     def spoils(a: list[list[float]], b: list[list[float]]) -> list[list[float]]:
         product = (np.array(a) @ np.array(b)).tolist()

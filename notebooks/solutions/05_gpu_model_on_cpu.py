@@ -39,7 +39,7 @@ lesson.check("percentile", percentile)
 # %% break_even_batch
 def break_even_batch(cpu_us, launch_us, gpu_us):
     if gpu_us >= cpu_us:
-        return float("inf")
+        return math.inf
     return launch_us // (cpu_us - gpu_us) + 1
 
 

@@ -58,6 +58,14 @@ def test_a_server_that_is_always_busy_holds_nothing() -> None:
     verdict = decide("cpu-inference-fine", latency=ALONE, runs=[full], limit_s=0.2)
     assert verdict.outcome == DEPENDS
     assert verdict.flips_at.startswith("Already 10 requests/s are too many")
+    assert "at 10 requests/s 100% (the queue was growing)" in verdict.sentence
+
+
+def test_a_load_held_beyond_one_that_was_not_does_not_count() -> None:
+    runs = [load(5, in_time=50), load(8, in_time=50, late=30), load(9, in_time=90)]
+    verdict = decide("cpu-inference-fine", latency=ALONE, runs=runs, limit_s=0.1)
+    assert (verdict.outcome, verdict.number) == (DEPENDS, 5)
+    assert verdict.flips_at == "It is enough up to 5 requests/s and no longer at 8 requests/s."
 
 
 def test_it_is_refuted_where_one_answer_alone_takes_too_long() -> None:

@@ -61,14 +61,16 @@ class Exercise:
         if not callable(answer):
             hint = "Define a function with this name and give the function itself, without calling it."
             return CheckResult(self.name, NOT_YET, expected="a function", got=_short(answer), hint=hint)
+        answered = False
         for case in self.cases:
             result = self._check_case(answer, case)
             if result is not None:
-                return result
+                return self._nothing_for(case) if answered and result.status == NOT_ATTEMPTED else result
+            answered = answered or self._expected(case) is not None
         return CheckResult(self.name, RIGHT)
 
     def _check_case(self, answer: Answer, case: tuple[Any, ...]) -> CheckResult | None:
-        expected = self.reference(*self._arguments(case))
+        expected = self._expected(case)
         got = self.outcome(answer, case)
         if got is Ellipsis or (got is None and expected is not None):
             ended = " A function that only prints must end with return." if got is None else ""
@@ -76,6 +78,14 @@ class Exercise:
         if not isinstance(got, BaseException) and same(got, expected, self.tolerance):
             return None
         return CheckResult(self.name, NOT_YET, self._given(case), _short(expected), _short(got), self._hint(got, case))
+
+    def _nothing_for(self, case: tuple[Any, ...]) -> CheckResult:
+        """Return what to say of an answer that is right for other cases, and for this one returns nothing."""
+        hint = "For this case nothing is returned: does every way through the function end with return?"
+        return CheckResult(self.name, NOT_YET, self._given(case), _short(self._expected(case)), "nothing", hint)
+
+    def _expected(self, case: tuple[Any, ...]) -> Any:
+        return self.reference(*self._arguments(case))
 
     def _arguments(self, case: tuple[Any, ...]) -> tuple[Any, ...]:
         case = copy.deepcopy(case)

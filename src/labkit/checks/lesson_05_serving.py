@@ -30,6 +30,14 @@ LOAD = Exercise(
         ),
         ("A load above 1 is no mistake: it says that the queue grows.", lambda *work: min(_load(*work), 1)),
         ("That is the time which is left over; asked for is the time at work.", lambda *work: 1 - _load(*work)),
+        (
+            "On average: three calls and a half in a second are 3.5, so do not round.",
+            lambda rate, call_s, batch: math.ceil(rate / batch) * call_s,
+        ),
+        (
+            "On average: three calls and a half in a second are 3.5, so do not round.",
+            lambda rate, call_s, batch: rate // batch * call_s,
+        ),
         ("A share of 1, not percent.", lambda *work: 100 * _load(*work)),
     ],
     also_right=[

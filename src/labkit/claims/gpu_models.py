@@ -33,7 +33,8 @@ def gpu_model_on_cpu(
     if check_positive("same_best", same_best, zero_ok=True) > 1:
         raise InputError(f"same_best={same_best!r}", "a share lies between 0 and 1")
     answers = (
-        f"The best class is the same for {same_best:.1%}; the scores differ by {drift:.1e}, {tolerance:.0e} may be."
+        f"Both find the same best class for {same_best:.1%} of the inputs. Their scores differ by {drift:.1e}; "
+        f"rounding explains up to {tolerance:.0e}."
     )
     if drift > tolerance or same_best < SAME:
         return Verdict(outcome=REFUTED, sentence=f"{answers} These are other answers.", source=drift_source)
@@ -47,7 +48,7 @@ def _by_time(answers: str, cpu: Sweep, gpu: Sweep, drift_source: str) -> Verdict
     leads = {batch: speedup(cpu.at(batch), gpu.at(batch)) for batch in shared_values(cpu, gpu)}
     ratios = ", ".join(f"{format_ratio(lead.ratio)} at batch {format_count(batch)}" for batch, lead in leads.items())
     found = {
-        "sentence": f"{answers} The {gpu_name(gpu)} takes the same batch this many times as fast: {ratios}.",
+        "sentence": f"{answers} The speedup of the {gpu_name(gpu)} over the CPU is {ratios}.",
         "number": leads[max(leads)].ratio,
         "source": max(source_of(cpu, gpu), drift_source, key=SOURCES.index),
     }

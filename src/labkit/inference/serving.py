@@ -97,9 +97,9 @@ def serve(
 def _run(server: Server, until_s: float, label: str, progress: bool) -> bool:
     """Let the server work to its end or until the time is up; return False if it was interrupted."""
     bar = tqdm(total=len(server.arrivals_s), desc=label, unit="request", disable=not progress, leave=False)
+    shown = 0
     with bar:
         try:
-            shown = 0
             while server.goes_on(until_s):
                 if server.idle_s > BAR_S and shown < len(server.requests):
                     bar.update(len(server.requests) - shown)
@@ -109,6 +109,8 @@ def _run(server: Server, until_s: float, label: str, progress: bool) -> bool:
         except KeyboardInterrupt:
             print(f"Interrupted: {len(server.requests)} requests were answered and are kept.")
             return False
+        finally:  # a bar that is closed short of its end turns red and stays
+            bar.update(len(server.requests) - shown)
     return True
 
 

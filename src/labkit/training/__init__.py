@@ -4,7 +4,7 @@ from labkit.training.determinism import fix_workspace
 from labkit.training.evaluation import evaluate
 from labkit.training.history import Epoch, History
 from labkit.training.loop import train
-from labkit.training.models import ImageNet, parameter_count, residual_net, small_cnn
+from labkit.training.models import ImageClassifier, parameter_count, residual_net, small_cnn
 from labkit.training.step import training_step, training_work
 from labkit.training.watch import PHASES
 
@@ -12,7 +12,7 @@ __all__ = [
     "PHASES",
     "Epoch",
     "History",
-    "ImageNet",
+    "ImageClassifier",
     "evaluate",
     "fix_workspace",
     "parameter_count",

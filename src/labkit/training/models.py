@@ -15,7 +15,7 @@ from labkit.training.randomness import cpu_seed
 LAYERS_OF_A_STEP = 6  # of a residual net: one more block of two convolutions in each of its three stages
 
 
-class ImageNet(nn.Module):
+class ImageClassifier(nn.Module):
     """A net that says which images it takes: channels, size (of a side, None for any), and how many classes it knows.
 
     body maps images (n, channels, size, size) to logits (n, classes).
@@ -36,7 +36,9 @@ class ImageNet(nn.Module):
         return f"{self.name}, {parameter_count(self):,} parameters"
 
 
-def small_cnn(*, channels: int = 1, size: int = 8, classes: int = 10, width: int = 16, seed: int = 0) -> ImageNet:
+def small_cnn(
+    *, channels: int = 1, size: int = 8, classes: int = 10, width: int = 16, seed: int = 0
+) -> ImageClassifier:
     """Return a net of three convolutions, with width, 2·width and 4·width channels, and one linear layer.
 
     size is a side of its images, a multiple of 4 (two of the convolutions are followed by a halving). The weights are
@@ -63,10 +65,12 @@ def small_cnn(*, channels: int = 1, size: int = 8, classes: int = 10, width: int
         )
 
     name = f"small CNN of width {width}"
-    return _drawn_on_the_cpu(seed, lambda: ImageNet(name, body(), channels=channels, size=size, classes=classes))
+    return _drawn_on_the_cpu(seed, lambda: ImageClassifier(name, body(), channels=channels, size=size, classes=classes))
 
 
-def residual_net(*, channels: int = 3, classes: int = 10, width: int = 16, depth: int = 8, seed: int = 0) -> ImageNet:
+def residual_net(
+    *, channels: int = 3, classes: int = 10, width: int = 16, depth: int = 8, seed: int = 0
+) -> ImageClassifier:
     """Return a residual net of depth layers, for images of any size from 8×8: 8, 14, 20 … layers (6n + 2).
 
     Three stages of n blocks with width, 2·width and 4·width channels; each block adds its input to what two
@@ -91,7 +95,7 @@ def residual_net(*, channels: int = 3, classes: int = 10, width: int = 16, depth
         return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, classes))
 
     name = f"residual net of {depth} layers, width {width}"
-    return _drawn_on_the_cpu(seed, lambda: ImageNet(name, body(), channels=channels, size=None, classes=classes))
+    return _drawn_on_the_cpu(seed, lambda: ImageClassifier(name, body(), channels=channels, size=None, classes=classes))
 
 
 class ResidualBlock(nn.Module):
@@ -126,7 +130,7 @@ def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def _drawn_on_the_cpu(seed: int, build: Callable[[], ImageNet]) -> ImageNet:
+def _drawn_on_the_cpu(seed: int, build: Callable[[], ImageClassifier]) -> ImageClassifier:
     with cpu_seed(seed), torch.device("cpu"):
         return build()
 
