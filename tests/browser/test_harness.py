@@ -1,4 +1,4 @@
-"""The browser harness itself, on two notebooks whose behaviour is known: it must see what it claims to see."""
+"""The browser harness itself, on three notebooks whose behaviour is known: it must see what it claims to see."""
 
 from __future__ import annotations
 
@@ -49,15 +49,19 @@ def draw(n=3):
     raise ValueError('boom')"""
 WRITES_STDERR = "import sys\nprint('a warning', file=sys.stderr)"
 BROKEN = [RAISES_AT_ONCE, WRITES_STDERR, "1 / 0", "print('never reached')"]
+FAILS = "1 / 0  # on purpose"
+ON_PURPOSE = [FAILS, *["import time; time.sleep(0.5)"] * 6]
 
 
 @pytest.fixture(scope="module")
 def address(browser, serve, tmp_path_factory) -> str:
-    """JupyterLab on the two notebooks."""
+    """JupyterLab on the three notebooks."""
     folder = tmp_path_factory.mktemp("samples")
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    for name, sources in (("good", GOOD), ("broken", BROKEN)):
+    for name, sources in (("good", GOOD), ("broken", BROKEN), ("on_purpose", ON_PURPOSE)):
         cells = [v4.new_markdown_cell("# A sample"), *map(v4.new_code_cell, sources)]
+        for cell in cells:
+            cell.metadata["tags"] = ["raises-exception"] if cell.source == FAILS else []
         nbformat.write(v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / f"{name}.ipynb")
     return serve(folder)
 
@@ -130,6 +134,15 @@ def test_what_is_red_is_seen_and_what_was_not_run_counted(browser, address) -> N
         assert "ZeroDivisionError" in in_cell
         assert lab.red_outputs(allowed={1, 2}) == [in_cell]
         assert lab.cells_not_run() == 1
+
+
+def test_after_a_failure_on_purpose_the_rest_is_waited_for(browser, address) -> None:
+    with Lab(browser, address) as lab:
+        lab.open_notebook("on_purpose.ipynb")
+        lab.run_all()
+        assert lab.cells_not_run() == 0
+        (error,) = lab.red_outputs()
+        assert "ZeroDivisionError" in error and lab.red_outputs(allowed={1}) == []
 
 
 def test_waiting_ends_and_says_for_what() -> None:

@@ -39,6 +39,7 @@ FIGURE = "img, .jp-RenderedSVG svg, .jp-OutputArea-output svg[role=img], canvas"
 RED = '[data-mime-type="application/vnd.jupyter.stderr"], [data-mime-type="application/vnd.jupyter.error"]'
 START_S = 60.0
 NO_PROGRESS_S = 90.0
+SETTLED_S = 5.0  # for which the kernel is idle before cells without a number count as not run
 
 
 class LabTimeoutError(AssertionError):
@@ -186,17 +187,26 @@ class Lab:
         return self.notebook.locator(".jp-CodeCell").evaluate_all(script)
 
     def run_all(self, no_progress_s: float = NO_PROGRESS_S) -> None:
-        """Choose Run All Cells and wait for the end, as long as one cell after the other gets its number."""
+        """Choose Run All Cells and wait for the end, as long as one cell after the other gets its number.
+
+        A cell that fails on purpose takes the stars from all that wait, though they still run, and between two of them
+        the kernel is idle for a moment. So the end is when every cell has its number, or nothing moves for a while.
+        """
         self.page.get_by_role("menuitem", name="Run", exact=True).click()
         self.page.get_by_text("Run All Cells", exact=True).click()
         wait_for(lambda: any(self.prompts()), START_S, "the first cell to start")
-        done, since = -1, time.monotonic()
-        while "*" in self.prompts() or not self.is_idle():
-            now_done = sum(prompt.isdigit() for prompt in self.prompts())
+        done, since, busy_at = -1, time.monotonic(), time.monotonic()
+        while True:
+            prompts, now = self.prompts(), time.monotonic()
+            now_done = sum(prompt.isdigit() for prompt in prompts)
             if now_done != done:
-                done, since = now_done, time.monotonic()
-            if time.monotonic() - since > no_progress_s:
-                raise LabTimeoutError(f"no cell ended for {no_progress_s:.0f} s: {done} of {len(self.prompts())} did")
+                done, since, busy_at = now_done, now, now
+            if "*" in prompts or not self.is_idle():
+                busy_at = now
+            elif done == len(prompts) or now - busy_at > SETTLED_S:
+                return
+            if now - since > no_progress_s:
+                raise LabTimeoutError(f"no cell ended for {no_progress_s:.0f} s: {done} of {len(prompts)} did")
             time.sleep(0.25)
 
     # looking
