@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from labkit import checkpoints
 from labkit.datasets import Images
 from labkit.errors import CheckpointError, InputError, LabkitError, check_kind, check_number, check_positive
-from labkit.files import check_path
+from labkit.files import checked_path
 from labkit.training.history import History
 from labkit.training.randomness import generator_states, restore_generators
 
@@ -29,8 +29,8 @@ def check_checkpoint(path: Any, *, resume: bool) -> Path | None:
         if resume:
             raise InputError("resume=True", "there is no checkpoint to go on from", 'Say checkpoint="net.pt" too.')
         return None
-    path = check_path("checkpoint", path, "net.pt")
-    if path.suffix == ".safetensors":
+    path = checked_path(path, name="checkpoint", example="net.pt")
+    if path.suffix.lower() == ".safetensors":
         advice = "Choose another suffix, such as .pt."
         raise InputError(f"checkpoint={str(path)!r}", "that format has no room for an optimiser", advice)
     return path
