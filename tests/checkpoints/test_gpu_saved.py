@@ -275,6 +275,26 @@ def test_a_batch_norm_from_before_its_counter_is_complete(net, fresh, written) -
     assert torch.equal(answer(fresh), answer(net))
 
 
+# C01-07
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_file_put_into_half_precision_with_its_counters_is_loaded(net, fresh, written, dtype) -> None:
+    """Many write {name: value.half() for all names}; a batch norm's counter is whole in the model."""
+    net.body[1].num_batches_tracked.fill_(96)
+    loaded = load(written({name: value.to(dtype) for name, value in net.state_dict().items()}), fresh, device="cpu")
+    assert torch.equal(fresh.body[1].num_batches_tracked, torch.tensor(96))
+    note_with(loaded.notes, "1 tensor turned from", "into int64")
+
+
+# C01-07
+def test_a_counter_too_large_for_half_precision_is_left_out_and_noted(net, fresh, written) -> None:
+    net.body[1].num_batches_tracked.fill_(100_000)  # float16 ends at 65504
+    before = int(fresh.body[1].num_batches_tracked)
+    loaded = load(written({name: value.half() for name, value in net.state_dict().items()}), fresh, device="cpu")
+    assert int(fresh.body[1].num_batches_tracked) == before
+    note_with(loaded.notes, "Too large for half precision", "body.1.num_batches_tracked")
+    assert torch.equal(answer(fresh).argmax(1), answer(net).argmax(1))
+
+
 def test_an_optimiser_made_before_loading_still_trains_the_model(net, fresh, written) -> None:
     optimiser = torch.optim.SGD(fresh.parameters(), lr=0.1)
     load(written(net.state_dict()), fresh, device="cpu")

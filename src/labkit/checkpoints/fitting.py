@@ -41,7 +41,8 @@ def fit(state: Mapping[str, torch.Tensor], model: nn.Module) -> Fit:
     renamed = matched(state, wanted)
     by_name = {renamed[name]: value for name, value in state.items()}
     _fill_in(by_name, wanted)
-    misshapen = {name: found for name, value in by_name.items() if (found := _clash(value, wanted.get(name)))}
+    by_name = {name: value for name, value in by_name.items() if not _has_overflowed(name, value)}
+    misshapen = {name: found for name, value in by_name.items() if (found := _clash(name, value, wanted.get(name)))}
     missing = tuple(name for name in wanted if name not in by_name and not name.endswith(COUNTER))
     unexpected = tuple(name for name in by_name if name not in wanted)
     fitting = {name: value for name, value in by_name.items() if name in wanted and name not in misshapen}
@@ -57,6 +58,9 @@ def check_fit(found: Fit, model: nn.Module, given: str, *, strict: bool) -> list
         advice = "The file belongs to another model: build that one."
         raise CheckpointError(given, f"nothing in it fits the model {kind}: {sides}{shapes}", advice)
     parts = []
+    wanted = model.state_dict()
+    known = {*found.state, *found.misshapen, *found.unexpected}
+    overflowed = [name for name in found.renamed.values() if name in wanted and name not in known]
     if found.missing:
         parts.append(f"missing in the file: {_some(found.missing)}")
     if found.unexpected:
@@ -66,7 +70,10 @@ def check_fit(found: Fit, model: nn.Module, given: str, *, strict: bool) -> list
     if parts and strict:
         advice = "Build the model as it was trained (layers, width, classes), or take what fits with strict=False."
         raise CheckpointError(given, f"its weights do not fit the model {kind}; {'; '.join(parts)}", advice)
-    return [f"Not loaded, as strict=False allows; {part}." for part in parts]
+    notes = [f"Not loaded, as strict=False allows; {part}." for part in parts]
+    if overflowed:
+        notes.append(f"Too large for half precision and left as in the model; no answer needs it: {_some(overflowed)}.")
+    return notes
 
 
 def pour(found: Fit, model: nn.Module, raw: Any) -> list[str]:
@@ -162,13 +169,18 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(names[:MOST_SHOWN]) + more
 
 
-def _clash(theirs: object, ours: object) -> tuple[str, str] | None:
+def _has_overflowed(name: str, value: object) -> bool:
+    """Whether this is a counter that somebody put into half precision, where it became infinite."""
+    return name.endswith(COUNTER) and _is_tensor(value) and not bool(value.isfinite().all())
+
+
+def _clash(name: str, theirs: object, ours: object) -> tuple[str, str] | None:
     """Return both shapes if they differ, or both dtypes if copying one into the other would lose something."""
     if not (_is_tensor(theirs) and _is_tensor(ours)):
         return None
     if theirs.shape != ours.shape:
         return str(tuple(theirs.shape)), str(tuple(ours.shape))
-    if _kind(theirs) != _kind(ours):
+    if _kind(theirs) != _kind(ours) and not name.endswith(COUNTER):  # with a whole file in half, counters are in half
         return _dtype(theirs), _dtype(ours)
     return None
 
