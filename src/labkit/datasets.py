@@ -153,7 +153,7 @@ def cifar10(folder: str | os.PathLike[str], *, train: bool = True, download: boo
     check_kind("download", download, bool)
     import torch
 
-    found = _fetch_cifar10(Path(folder), train=train, download=download)
+    found = _fetch_cifar10(Path(os.path.expanduser(folder)), train=train, download=download)
     images = torch.from_numpy(found.data).permute(0, 3, 1, 2).float().div_(255).contiguous()  # was n, height, width, 3
     labels = torch.tensor(found.targets, dtype=torch.int64)
     name = f"CIFAR-10, {'train' if train else 'test'}"

@@ -21,7 +21,7 @@ def write_json(path: str | os.PathLike[str], data: Any) -> Path:
 
     Raises RecordError if the folder cannot be written to or data has no exact JSON form (NaN, infinity).
     """
-    path = _checked_path(path)
+    path = checked_path(path)
     try:
         content = f"{json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
     except (TypeError, ValueError, RecursionError) as problem:
@@ -34,7 +34,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
     Raises RecordError if the folder cannot be written to or text holds what UTF-8 cannot.
     """
-    path = _checked_path(path)
+    path = checked_path(path)
     check_text("text", text, empty_ok=True)
     try:
         content = text.encode()
@@ -47,8 +47,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 def replaced(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside path to write to, and rename it into place; on any error path stays as it was.
 
-    The folder is made if need be. An OSError of writing or renaming is the caller's to explain.
+    The folder is made if need be; a link stays one, and what it leads to is replaced. An OSError of writing or renaming
+    is the caller's to explain.
     """
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{uuid.uuid4().hex}.part")  # short: path's own name may be as long as a name can be
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -72,7 +74,7 @@ def _replace(path: Path, content: bytes) -> Path:
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return what the JSON file at path holds. Raises RecordError if it is missing, damaged or not text."""
-    path = _checked_path(path)
+    path = checked_path(path)
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=partial(_refuse_constant, path))
         json.dumps(data, ensure_ascii=False).encode()  # half a character, as "\\ud800", could not be written again
@@ -87,10 +89,15 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise RecordError(str(path), f"this is not readable as JSON ({problem})", DAMAGED) from problem
 
 
-def _checked_path(path: Any) -> Path:
+def checked_path(path: Any, *, name: str = "path", example: str = "results/my.json") -> Path:
+    """Return path if it can be that of a file, with ~ as the home folder; else raise InputError with an example.
+
+    >>> checked_path("net.pt").name
+    'net.pt'
+    """
     if not isinstance(path, (str, os.PathLike)) or not Path(path).name or "\0" in str(path):
-        raise InputError(f"path={path!r}", "this is not the path of a file", 'Try "results/my.json".')
-    return Path(path)
+        raise InputError(f"{name}={path!r}", "this is not the path of a file", f'Try {name}="{example}".')
+    return Path(os.path.expanduser(path))
 
 
 def _refuse_constant(path: Path, name: str) -> NoReturn:

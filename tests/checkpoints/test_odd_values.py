@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from labkit import files
 from labkit.checkpoints import load, make_gpu_tagged, save
 from labkit.errors import CheckpointError, InputError, LabkitError
 
@@ -144,3 +146,75 @@ def test_a_long_name_can_be_written_if_the_system_takes_it(tmp_path: Path, name:
 def test_a_layer_without_a_size_yet_is_no_crash(written) -> None:
     with pytest.raises(LabkitError, match="size"):
         load(written(nn.Linear(2, 2).state_dict()), nn.LazyLinear(2), device="cpu")
+
+
+# --- counters, links, threads ------------------------------------------------------------------------------------
+
+
+def norm(count: int) -> nn.BatchNorm1d:
+    layer = nn.BatchNorm1d(3)
+    layer.num_batches_tracked += count
+    return layer
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_counters_halved_with_all_the_rest_are_counters_again(written, dtype) -> None:
+    state = {name: value.to(dtype) for name, value in norm(128).state_dict().items()}
+    fresh = norm(0)
+    loaded = load(written(state), fresh, device="cpu")
+    assert fresh.num_batches_tracked.item() == 128 and fresh.num_batches_tracked.dtype == torch.int64
+    assert any("into int64" in note for note in loaded.notes)
+
+
+def test_a_counter_that_became_infinite_is_left_out_and_noted(written) -> None:
+    state = {name: value.half() for name, value in norm(10**6).state_dict().items()}
+    assert state["num_batches_tracked"].isinf()
+    fresh = norm(5)
+    loaded = load(written(state), fresh, device="cpu")
+    assert fresh.num_batches_tracked.item() == 5
+    assert any("1 counter of batches left out" in note for note in loaded.notes)
+
+
+def test_weights_in_the_place_of_a_counter_are_still_refused(written) -> None:
+    state = norm(0).state_dict() | {"num_batches_tracked": torch.tensor(0.5)}
+    with pytest.raises(CheckpointError, match="num_batches_tracked is float32 in the file, int64 in the model"):
+        load(written(state), norm(0), device="cpu")
+
+
+def test_files_can_be_loaded_by_several_threads(written) -> None:
+    """torch keeps what a file may name in one list for the whole program."""
+    path = written({"model": nn.Linear(3, 3).state_dict(), "acc": np.float64(0.5), "from": Path("x")})
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: load(path, device="cpu").metadata, range(100)))
+    assert found == [{"acc": 0.5, "from": "x"}] * 100
+
+
+def test_the_home_folder_is_not_a_folder_called_tilde(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for suffix in ("pt", "safetensors"):
+        save(f"~/net.{suffix}", nn.Linear(1, 1))
+        assert load(f"~/net.{suffix}", nn.Linear(1, 1), device="cpu").model
+    make_gpu_tagged("~/tagged.pt", nn.Linear(1, 1))
+    files.write_json("~/record.json", {"a": 1})
+    assert files.read_json("~/record.json") == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["home"]
+    assert len(list((tmp_path / "home").iterdir())) == 4
+
+
+def test_a_link_stays_one_and_a_dead_one_is_named(tmp_path: Path) -> None:
+    real, link, dead = tmp_path / "real.pt", tmp_path / "link.pt", tmp_path / "dead.pt"
+    save(real, nn.Linear(1, 1))
+    link.symlink_to(real)
+    dead.symlink_to("nowhere.pt")
+    save(link, nn.Linear(2, 2))
+    assert link.is_symlink() and load(real, nn.Linear(2, 2), device="cpu").model
+    with pytest.raises(CheckpointError, match="dead.pt is a link to 'nowhere.pt'"):
+        load(dead, device="cpu")
+
+
+def test_the_suffix_may_be_in_capitals(tmp_path: Path) -> None:
+    path = save(tmp_path / "NET.SAFETENSORS", nn.Linear(1, 1))
+    assert path.read_bytes()[8:9] == b"{"
+    assert load(path, nn.Linear(1, 1), device="cpu").model

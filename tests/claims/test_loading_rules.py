@@ -90,7 +90,7 @@ def test_runs_that_do_not_know_their_decoding_are_refused() -> None:
 def test_a_cpu_that_feeds_all_of_them_will_do() -> None:
     verdict = decide("cheap-cpu-big-gpu", T4=fed(0.04, 0.08, 0.0, workers=2), H100=fed(0.04, 0.04, 0.0, workers=2))
     assert (verdict.outcome, verdict.number) == (UPHELD, pytest.approx(0.5))  # 20 ms a batch beside 40 ms a step
-    assert "The H100 would take 0.5× this CPU" in verdict.sentence
+    assert "To decode for the H100, it takes 0.5 times this CPU." in verdict.sentence
 
 
 def test_a_cpu_that_feeds_none_of_them_will_not_do() -> None:

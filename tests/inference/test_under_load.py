@@ -168,6 +168,20 @@ def test_an_interrupt_keeps_what_was_answered(capsys) -> None:
     assert "Interrupted" in repr(run)
 
 
+def test_an_interrupted_server_that_kept_up_is_not_said_to_fall_behind() -> None:
+    clock = ScriptedClock()
+    calls = itertools.count()
+
+    def fn() -> None:
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+        clock.work(0.1)
+
+    run = serve(fn, [0.0, 1.0, 2.0, 3.0], duration_s=10, progress=False, clock=clock, sleep=clock.work)
+    assert run.unanswered == (3.0,) and run.load < 1
+    assert run.keeps_up and "NOT keep up" not in repr(run)
+
+
 def test_threads_are_as_asked_while_it_runs_and_as_before_afterwards() -> None:
     before, seen = torch.get_num_threads(), set()
     clock = ScriptedClock()

@@ -11,6 +11,7 @@ from labkit.errors import InputError
 from labkit.lesson import Lesson, find_lesson
 from labkit.loading import Accelerator, StandIn
 from labkit.prediction import predict_measurement
+from labkit.units import format_s
 
 WORK = {"label": "training step", "flop": 1e9, "bytes_moved": 1e6, "launches": 10}
 
@@ -32,7 +33,8 @@ def test_without_a_gpu_the_step_takes_as_long_as_predicted_and_the_prediction_is
     expected = predict_measurement(gpu=lesson.reference, **WORK)
     assert isinstance(fed, StandIn)
     assert (fed.step_s, fed.source) == (expected.median_s, "predicted")
-    assert repr(fed) == f"stand-in for a {lesson.reference.key} (predicted)"
+    step = format_s(fed.step_s)
+    assert repr(fed) == f"stand-in for a {lesson.reference.key}, {step} a step (predicted)"
     (kept,) = lesson.results.found()
     assert (kept.source, kept.median_s) == ("predicted", expected.median_s)
 

@@ -54,7 +54,7 @@ def test_waiting_for_the_stand_in_burns_no_cpu_time() -> None:
 
 def test_a_stand_in_says_that_its_time_is_stated() -> None:
     assert repr(StandIn(0.02)) == "stand-in of 20 ms a step (predicted)"
-    assert repr(StandIn(0.02, name="T4")) == "T4 (predicted)"
+    assert repr(StandIn(0.02, name="T4")) == "T4, 20 ms a step (predicted)"
 
 
 @pytest.mark.parametrize("step_s", [0, -1, float("nan"), None, "1 s"])

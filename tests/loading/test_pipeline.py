@@ -47,7 +47,7 @@ class Pipeline:
         (30.0, 10.0, 20.0, "the loading"),  # while it works for 10 s, 10 of the 30 s pass
         (10.0, 30.0, 0.0, "the accelerator"),
         (10.0, 10.0, 0.0, "the accelerator"),
-        (11.0, 10.0, 1.0, "neither clearly"),
+        (11.0, 10.0, 1.0, "neither stage alone"),
     ],
 )
 def test_the_accelerator_waits_for_what_its_own_work_does_not_hide(

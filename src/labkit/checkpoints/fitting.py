@@ -21,13 +21,16 @@ COUNTER = "num_batches_tracked"  # of a batch norm: files from before PyTorch 0.
 
 @dataclass(frozen=True)
 class Fit:
-    """How a file's weights and a model's meet: the weights by the model's names, and what is left on either side."""
+    """How a file's weights and a model's meet: the weights by the model's names, and what is left on either side.
+
+    uncounted is how many counters of batches are infinite in the file."""
 
     state: State
     renamed: dict[str, str]
     missing: tuple[str, ...]
     unexpected: tuple[str, ...]
     misshapen: dict[str, tuple[str, str]]
+    uncounted: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -40,12 +43,16 @@ def fit(state: Mapping[str, torch.Tensor], model: nn.Module) -> Fit:
     wanted = model.state_dict()
     renamed = matched(state, wanted)
     by_name = {renamed[name]: value for name, value in state.items()}
+    # In half precision a counter above 65,504 is infinite: no number is better than a wrong one.
+    uncounted = [name for name, value in by_name.items() if name.endswith(COUNTER) and _is_infinite(value)]
+    for name in uncounted:
+        del by_name[name]
     _fill_in(by_name, wanted)
     misshapen = {name: found for name, value in by_name.items() if (found := _clash(value, wanted.get(name)))}
     missing = tuple(name for name in wanted if name not in by_name and not name.endswith(COUNTER))
     unexpected = tuple(name for name in by_name if name not in wanted)
     fitting = {name: value for name, value in by_name.items() if name in wanted and name not in misshapen}
-    return Fit(fitting, renamed, missing, unexpected, misshapen)
+    return Fit(fitting, renamed, missing, unexpected, misshapen, len(uncounted))
 
 
 def check_fit(found: Fit, model: nn.Module, given: str, *, strict: bool) -> list[str]:
@@ -66,7 +73,12 @@ def check_fit(found: Fit, model: nn.Module, given: str, *, strict: bool) -> list
     if parts and strict:
         advice = "Build the model as it was trained (layers, width, classes), or take what fits with strict=False."
         raise CheckpointError(given, f"its weights do not fit the model {kind}; {'; '.join(parts)}", advice)
-    return [f"Not loaded, as strict=False allows; {part}." for part in parts]
+    notes = [f"Not loaded, as strict=False allows; {part}." for part in parts]
+    if found.uncounted:
+        notes.append(
+            f"{count_of(found.uncounted, 'counter')} of batches left out: infinite in the file, unused in use."
+        )
+    return notes
 
 
 def pour(found: Fit, model: nn.Module, raw: Any) -> list[str]:
@@ -149,6 +161,10 @@ def _place(tensor: torch.Tensor) -> tuple[object, ...]:
     return (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
 
 
+def _is_infinite(value: object) -> bool:
+    return _is_tensor(value) and not value.is_meta and not bool(value.isfinite().all())
+
+
 def _is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
@@ -165,9 +181,16 @@ def _clash(theirs: object, ours: object) -> tuple[str, str] | None:
         return None
     if theirs.shape != ours.shape:
         return str(tuple(theirs.shape)), str(tuple(ours.shape))
-    if _kind(theirs) != _kind(ours):
+    if _kind(theirs) != _kind(ours) and not _counts(theirs, ours):
         return _dtype(theirs), _dtype(ours)
     return None
+
+
+def _counts(theirs: torch.Tensor, ours: torch.Tensor) -> bool:
+    """Tell whether numbers stand as real ones for whole ones: who halves all tensors of a file halves counters, too."""
+    if _kind(ours) != "whole" or _kind(theirs) != "real" or theirs.is_meta:
+        return False
+    return bool((theirs == theirs.round()).all())
 
 
 def _kind(tensor: torch.Tensor) -> str:

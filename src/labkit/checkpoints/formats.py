@@ -10,7 +10,8 @@ import zipfile
 from pathlib import Path
 
 from labkit.checkpoints.pickles import scan
-from labkit.errors import CheckpointError, InputError
+from labkit.errors import CheckpointError
+from labkit.files import checked_path
 from labkit.units import format_bytes
 
 ZIP, SAFETENSORS, PICKLE = "zip", "safetensors", "pickle"
@@ -36,9 +37,7 @@ OTHER_FORMATS = {
 
 def checked_file(path: str | os.PathLike[str]) -> Path:
     """Return path if it is a file that can be read and has something in it, else raise CheckpointError."""
-    if not isinstance(path, (str, os.PathLike)) or not Path(path).name or "\0" in str(path):
-        raise InputError(f"path={path!r}", "this is not the path of a file", 'Try "weights.pt".')
-    path = Path(path)
+    path = checked_path(path, example="weights.pt")
     try:
         if path.is_dir():
             raise CheckpointError(str(path), "this is a folder, not a file", _files_in(path))
@@ -152,6 +151,8 @@ def _is_text(head: bytes) -> bool:
 
 
 def _similar_to(path: Path) -> str:
+    if path.is_symlink():
+        return f"{path.name} is a link to {os.readlink(path)!r}: that is what is not there."
     names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
     similar = difflib.get_close_matches(path.name, names, n=1)
     return f"Did you mean {similar[0]!r}?" if similar else f"Look into {path.parent.absolute()}."

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from labkit.checkpoints.saving import checked_path, own_tensors, state_of, write
+from labkit.checkpoints.saving import own_tensors, state_of, write
 from labkit.errors import InputError, check_number, listed
+from labkit.files import checked_path
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -36,7 +37,7 @@ def make_gpu_tagged(
         ...
     RuntimeError: Attempting to deserialize object on ...
     """
-    path = checked_path(path)
+    path = checked_path(path, example="weights.pt")
     tags = [f"cuda:{number}" for number in _checked_indices(index)]
     state = own_tensors(state_of(model_or_state))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from labkit.errors import CheckpointError
 
 WEIGHTS_ONLY = "Ask its author for the weights alone: torch.save(model.state_dict(), path)"
 MOST_NAMES = 4
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,15 @@ def _torch_load(path: Path, to_cpu: Callable[[Any, str], Any]) -> Any:
 @contextmanager
 def _only(table: Mapping[str, Any]) -> Iterator[None]:
     """Allow these constructors and no others, not even those that the program allowed before; restore those after."""
-    before = torch.serialization.get_safe_globals()
-    torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals([(constructor, name) for name, constructor in table.items()])
-    try:
-        yield
-    finally:
+    with _ONE_AT_A_TIME:  # torch keeps one list for the whole program
+        before = torch.serialization.get_safe_globals()
         torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(before)
+        torch.serialization.add_safe_globals([(constructor, name) for name, constructor in table.items()])
+        try:
+            yield
+        finally:
+            torch.serialization.clear_safe_globals()
+            torch.serialization.add_safe_globals(before)
 
 
 def _read_safetensors(path: Path) -> Read:

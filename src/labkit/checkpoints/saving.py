@@ -18,7 +18,7 @@ from labkit.checkpoints.contents import is_optimiser, is_state
 from labkit.checkpoints.marks import MARK, mark
 from labkit.checkpoints.names import WRAPPERS, bare_names
 from labkit.errors import CheckpointError, InputError, check_kind
-from labkit.files import replaced
+from labkit.files import checked_path, replaced
 
 PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), torch.dtype, torch.device, torch.Size)
 DEEPEST = 100  # levels of metadata: Python and the pickle in the file allow a few hundred
@@ -42,11 +42,11 @@ def save(
 
     Raises InputError for what is no model, no weights or no plain metadata, CheckpointError if path cannot be written.
     """
-    path = checked_path(path)
+    path = checked_path(path, example="weights.pt")
     state = own_tensors(state_of(model_or_state))
     metadata = {} if metadata is None else check_kind("metadata", metadata, Mapping, 'Try metadata={"epoch": 3}.')
     plain = _plain(metadata, "metadata")
-    if path.suffix == ".safetensors":
+    if path.suffix.lower() == ".safetensors":
         if optimiser is not None:
             advice = "Save with the suffix .pt, or the weights alone."
             raise InputError("optimiser=…", "a safetensors file holds tensors and texts only", advice)
@@ -146,13 +146,6 @@ def _checked_optimiser(held: Any) -> Any:
         advice = "Give an optimiser, or optimiser.state_dict()."
         raise InputError(f"optimiser={type(held).__name__}", "this is no optimiser and no state of one", advice)
     return held
-
-
-def checked_path(path: Any) -> Path:
-    """Return path if it can name a file, else raise InputError."""
-    if not isinstance(path, (str, os.PathLike)) or not Path(path).name or "\0" in str(path):
-        raise InputError(f"path={path!r}", "this is not the path of a file", 'Try "weights.pt".')
-    return Path(path)
 
 
 def _write_safetensors(target: Path, state: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:

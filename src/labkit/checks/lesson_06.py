@@ -66,6 +66,14 @@ WAITING_SHARE = Exercise(
             "That is a time; the share divides it by the time of a whole turn.",
             lambda a, b, w: max(0.0, a / max(1, w) - b),
         ),
+        (
+            "They overlap: a whole turn takes as long as the slower of the two, not as long as both.",
+            lambda a, b, w: max(0.0, a / max(1, w) - b) / (a / max(1, w) + b),
+        ),
+        (
+            "The main process loads only where there are no workers.",
+            lambda a, b, w: _waiting_share(a, b, w + 1),
+        ),
     ],
     also_right=[
         _waiting_share_by_branch,
@@ -89,7 +97,9 @@ WORKERS_NEEDED = Exercise(
         ("A part of a worker does not exist: round up.", lambda image_s, step_s, batch: batch * image_s / step_s),
         ("Rounded down, they are too slow by a little: round up.", lambda i, s, b: max(1, int(b * i / s))),
         ("A batch has many images: multiply the time of one by them.", lambda i, s, b: max(1, math.ceil(i / s))),
+        ("The other way round: the loading over the step.", lambda i, s, b: s / (b * i)),
         ("The other way round: the loading over the step.", lambda i, s, b: max(1, math.ceil(s / (b * i)))),
+        ("Where it comes out even, one more is too many: round up.", lambda i, s, b: int(b * i / s) + 1),
     ],
     also_right=[
         lambda i, s, b: max(1, -int(-b * i // s)),
@@ -109,6 +119,8 @@ SHM_BYTES = Exercise(
         ("Bytes are asked for, not items: multiply by item_bytes.", lambda b, i, w, p: b * w * p),
         ("A batch has many items: multiply by batch.", lambda b, i, w, p: i * w * p),
         ("Each of the workers has prefetch of them: multiply, do not add.", lambda b, i, w, p: b * i * (w + p)),
+        ("item_bytes are bytes already: nothing is left to multiply.", lambda b, i, w, p: 4 * b * i * w * p),
+        ("Only the batches ahead are counted: prefetch for each worker.", lambda b, i, w, p: b * i * w * (p + 1)),
     ],
     also_right=[lambda b, i, w, p: sum(b * i for _ in range(w * p)), lambda b, i, w, p: (b * i) * (p * w)],
     general_hint="How many batches are under way at most, and how many bytes has each?",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from labkit.claims.verdicts import DEPENDS, NOT_TESTABLE, REFUTED, UPHELD, Verdict, claim, source_of
 from labkit.errors import InputError, check_kind
 from labkit.loading import PipelineRun
-from labkit.units import format_count, format_ratio, format_s
+from labkit.units import format_count, format_s
 
 WAITS = 0.10  # a smaller share of waiting is no reason to change anything
 CLEARLY = 1.1  # times as long: two stages that are closer to each other are about equally fast
@@ -62,7 +62,7 @@ def cheap_cpu_big_gpu(*, runs: Mapping[str, PipelineRun]) -> Verdict:
     needed = feeding_s[fastest] / runs[fastest].step_s
     source = source_of(*(run.measurement for run in runs.values()))
     said = "; ".join(f"the {name} waits {_in_words(run)}" for name, run in runs.items())
-    sentence = f"Fed by this CPU: {said}. The {fastest} would take {format_ratio(needed)} this CPU."
+    sentence = f"Fed by this CPU: {said}. To decode for the {fastest}, it takes {format_count(needed)} times this CPU."
     fed = [name for name, run in runs.items() if run.waiting_share < WAITS]
     if len(fed) == len(runs):
         return Verdict(outcome=UPHELD, sentence=sentence, number=needed, source=source)

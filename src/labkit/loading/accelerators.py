@@ -50,12 +50,14 @@ class StandIn:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.step_s = float(check_positive("step_s", step_s, unit="seconds"))
-        self.name = check_text("name", name, empty_ok=True) or f"stand-in of {format_s(self.step_s)} a step"
+        stated = f"{format_s(self.step_s)} a step"
+        self.name = check_text("name", name, empty_ok=True) or f"stand-in of {stated}"
+        self._said = f"{name}, {stated}" if name else self.name
         self._clock, self._sleep = clock, sleep
         self._steps: list[Step] = []
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.source})"
+        return f"{self._said} ({self.source})"
 
     def begin(self) -> None:
         """Forget all steps: a new run begins."""

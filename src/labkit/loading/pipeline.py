@@ -21,7 +21,7 @@ from labkit.profiles import current_profile
 from labkit.units import format_count, format_s
 
 RARELY, OFTEN = 0.05, 0.15  # shares of waiting: below the one the accelerator limits, above the other the loading does
-ACCELERATOR, LOADING, NEITHER = "the accelerator", "the loading", "neither clearly"
+ACCELERATOR, LOADING, NEITHER = "the accelerator", "the loading", "neither stage alone"
 FEWEST_STEPS = 4
 BAR_AFTER_S = 2.0  # most runs are over before a bar says anything
 
@@ -33,8 +33,8 @@ class PipelineRun:
     """What an accelerator did while a loader fed it: when each step began and ended, and so how long it waited.
 
     steps begins with the last step of the warm-up; waiting is counted from its end on. start_s is the time until the
-    first batch came, which is mostly the start of the workers and stands apart. decode_s is the median CPU time in
-    seconds that the images of a batch took to decode, wherever that was done, or None where the data set does not say.
+    first batch came, which is mostly the start of the workers and stands apart. decode_s is the median time in seconds
+    that one process took to decode a batch, longer where it shares its CPU; None where the data set does not say.
     source is predicted where the accelerator is a stand-in, for its step time is stated: the waiting is real.
     """
 
@@ -107,7 +107,7 @@ class PipelineRun:
 
     @property
     def limited_by(self) -> str:
-        """Which stage limits: "the loading", "the accelerator", or "neither clearly"."""
+        """Which stage limits: "the loading", "the accelerator", or "neither stage alone"."""
         share = self.waiting_share
         return ACCELERATOR if share < RARELY else LOADING if share > OFTEN else NEITHER
 

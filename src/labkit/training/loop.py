@@ -23,7 +23,7 @@ from labkit.training.interrupt import Interrupt, waiting_interrupt
 from labkit.training.models import check_model
 from labkit.training.randomness import seeded
 from labkit.training.report import Report
-from labkit.training.saved import check_path, check_writable, take_up, write
+from labkit.training.saved import check_checkpoint, check_writable, take_up, write
 from labkit.training.settings import LEARNING_RATE, WEIGHT_DECAY, Settings
 from labkit.training.steps import Training
 from labkit.training.watch import StepWatch
@@ -90,7 +90,7 @@ def train(
         channels_last=channels_last,
     )
     _check(model, data, test, on_epoch, deterministic, profile_phases, progress)
-    path = check_path(checkpoint, resume=resume)
+    path = check_checkpoint(checkpoint, resume=resume)
     if path:
         check_writable(path)
     target = devices.pick(device)

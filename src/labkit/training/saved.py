@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from labkit import checkpoints
 from labkit.datasets import Images
 from labkit.errors import CheckpointError, InputError, LabkitError, check_kind, check_number, check_positive
+from labkit.files import checked_path
 from labkit.training.history import History
 from labkit.training.randomness import generator_states, restore_generators
 
@@ -22,19 +22,18 @@ KEY = "training"
 BEGIN_ANEW = "Leave resume out to begin anew."
 
 
-def check_path(path: Any, *, resume: bool) -> Path | None:
+def check_checkpoint(path: Any, *, resume: bool) -> Path | None:
     """Return the path of a checkpoint or None. Raises InputError for what cannot hold one, or resume without one."""
     check_kind("resume", resume, bool)
     if path is None:
         if resume:
             raise InputError("resume=True", "there is no checkpoint to go on from", 'Say checkpoint="net.pt" too.')
         return None
-    if not isinstance(path, (str, os.PathLike)) or not Path(path).name or "\0" in str(path):
-        raise InputError(f"checkpoint={path!r}", "this is not the path of a file", 'Try checkpoint="net.pt".')
-    if Path(path).suffix == ".safetensors":
+    path = checked_path(path, name="checkpoint", example="net.pt")
+    if path.suffix.lower() == ".safetensors":
         advice = "Choose another suffix, such as .pt."
         raise InputError(f"checkpoint={str(path)!r}", "that format has no room for an optimiser", advice)
-    return Path(path)
+    return path
 
 
 def check_writable(path: Path) -> None:
