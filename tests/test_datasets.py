@@ -234,3 +234,17 @@ def test_a_torchvision_for_another_torch_is_no_crash(monkeypatch, tmp_path):
 def test_what_makes_no_request_is_refused(wrong):
     with pytest.raises(InputError):
         cifar10(**{"folder": "data"} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels"),
+    [
+        (torch.zeros(2, 1, 4, 4, device="meta"), torch.zeros(2, dtype=torch.int64)),
+        (torch.zeros(2, 1, 4, 4).to_sparse(), torch.zeros(2, dtype=torch.int64)),
+        (torch.zeros(2, 1, 4, 4), torch.zeros(2, dtype=torch.int64, device="meta")),
+    ],
+    ids=["images on meta", "sparse images", "labels on meta"],
+)
+def test_tensors_that_do_not_hold_their_numbers_are_no_data(images, labels) -> None:
+    with pytest.raises(DataError, match="holds its numbers"):
+        Images(images=images, labels=labels, classes=("a",), name="x")

@@ -192,6 +192,7 @@ def _check_images(images: Any) -> None:
     if not isinstance(images, torch.Tensor) or images.dtype != torch.float32 or images.dim() != 4:
         advice = "Images are a float32 tensor of shape (n, channels, height, width)."
         raise DataError(f"images={_short(images)}", "these are no images", advice)
+    _check_dense("images", images)
     if not images.numel():
         raise DataError(f"images={_short(images)}", "there is no pixel in them")
     low, high = images.aminmax()
@@ -206,9 +207,20 @@ def _check_labels(labels: Any, count: int, classes: int) -> None:
     if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64 or labels.shape != (count,):
         given = f"labels={_short(labels)} for {count} images"
         raise DataError(given, "each image has one label", "Labels are an int64 tensor of shape (n,).")
+    _check_dense("labels", labels)
     if not classes or labels.min() < 0 or labels.max() >= classes:
         given = f"labels from {labels.min()} to {labels.max()} for {classes} classes"
         raise DataError(given, "a label is the number of a class, from 0 on")
+
+
+def _check_dense(name: str, tensor: Any) -> None:
+    import torch
+
+    if tensor.is_meta or tensor.layout != torch.strided:
+        where = f"{name} on {tensor.device}, of layout {tensor.layout}"
+        raise DataError(
+            where, "a data set holds its numbers, all of them, in memory", "Give a dense tensor on the CPU."
+        )
 
 
 def _short(thing: Any) -> str:

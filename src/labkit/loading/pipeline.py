@@ -156,8 +156,8 @@ def run_pipeline(
 
     >>> import torch
     >>> run = run_pipeline([torch.zeros(8, 3)], StandIn(0.001), steps=4, progress=False)
-    >>> run.batch, len(run.waits_s), run.limited_by
-    (8, 4, 'the accelerator')
+    >>> run.batch, len(run.waits_s), run.source
+    (8, 4, 'predicted')
     """
     steps = check_count("steps", steps)
     if not (hasattr(accelerator, "submit") and hasattr(accelerator, "synchronise")):
