@@ -109,8 +109,8 @@ def _run(server: Server, until_s: float, label: str, progress: bool) -> bool:
         except KeyboardInterrupt:
             print(f"Interrupted: {len(server.requests)} requests were answered and are kept.")
             return False
-        finally:  # a bar that is closed short of its end turns red and stays
-            bar.update(len(server.requests) - shown)
+        # The run is over, also for those who were given up: a bar short of its end would turn red and stay.
+        bar.update(len(server.arrivals_s) - shown)
     return True
 
 
