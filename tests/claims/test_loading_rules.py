@@ -44,7 +44,9 @@ def test_it_waits_where_the_cpu_is_slower_and_only_there() -> None:
     assert (verdict.outcome, verdict.number, verdict.source) == (UPHELD, pytest.approx(0.75), "predicted")
     assert verdict.headline == "predicted: upheld"
     assert "waits most with large, 75% of the time (80 ms to prepare a batch, 20 ms a step" in verdict.sentence
-    assert "in all 1 runs" in verdict.sentence
+    assert "It waits in the one run in which" in verdict.sentence
+    larger = decide("cpu-feeds-gpu", large=fed(0.08, 0.02, 0.06), huge=fed(0.8, 0.02, 0.78))
+    assert "It waits in all 2 runs in which" in larger.sentence
 
 
 def test_workers_share_the_decoding() -> None:

@@ -45,7 +45,8 @@ def cpu_feeds_gpu(*, runs: Mapping[str, PipelineRun]) -> Verdict:
             "limits, such as handing batches from process to process, or another program takes the CPU."
         )
     else:
-        sentence += f" It waits in all {len(slow)} runs in which decoding a batch takes longer than a step."
+        where = "the one run" if len(slow) == 1 else f"all {len(slow)} runs"
+        sentence += f" It waits in {where} in which decoding a batch takes longer than a step."
         return Verdict(outcome=UPHELD, sentence=sentence, number=share, source=source)
     return Verdict(outcome=DEPENDS, sentence=sentence, flips_at=flips, number=share, source=source)
 
