@@ -264,3 +264,31 @@ def test_photos_can_be_interrupted_before_anything_was_measured() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_pipeline(plan, Stops(0.01), progress=False)
     assert multiprocessing.active_children() == []
+
+
+class LeavesWith:
+    """A list of batches whose worker raises when it is told to stop, as torch does where one aborts on its way out."""
+
+    def __init__(self, problem: Exception) -> None:
+        self.problem = problem
+
+    def __iter__(self) -> LeavesWith:
+        return self
+
+    def __next__(self) -> int:
+        return 1
+
+    def _shutdown_workers(self) -> None:
+        raise self.problem
+
+
+def test_a_worker_that_aborts_while_it_leaves_does_not_spoil_what_was_loaded() -> None:
+    lost = RuntimeError("DataLoader worker (pid 7) is killed by signal: Aborted. ")
+    with batches_of(LeavesWith(lost)) as batches:
+        assert next(batches) == 1
+
+
+def test_another_error_of_the_end_is_not_hidden() -> None:
+    other = LeavesWith(RuntimeError("something else"))
+    with pytest.raises(RuntimeError, match="something else"), batches_of(other) as batches:
+        assert next(batches) == 1

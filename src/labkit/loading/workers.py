@@ -82,8 +82,12 @@ def _stop(loader: Any, epochs: list[Any], before: set[Any]) -> None:
     """Let torch stop its workers now, and end whatever process is left of those started since."""
     try:
         for iterator in [*epochs, getattr(loader, "_iterator", None)]:
-            # What torch itself calls when the iterator is collected; it has no public name.
-            getattr(iterator, "_shutdown_workers", lambda: None)()
+            try:
+                # What torch itself calls when the iterator is collected; it has no public name.
+                getattr(iterator, "_shutdown_workers", lambda: None)()
+            except RuntimeError as late:  # all batches are there: a worker that aborts while it leaves does no harm
+                if not _tells_of_a_lost_worker(late):
+                    raise
         if hasattr(loader, "_iterator"):
             loader._iterator = None  # one with persistent workers would be used again, without its workers
     finally:
