@@ -39,6 +39,7 @@ MODEL = PredictionModel(
     peak_fraction=exact(0.5),
     pinned_fraction=exact(0.8),
     pageable_fraction=Estimate(0.4, 0.2, 0.5, "by hand"),
+    cpu_tdp_w=exact(50),
 )
 
 
