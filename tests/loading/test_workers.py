@@ -185,8 +185,10 @@ def test_every_message_of_torch_has_its_advice(message: str, said: str) -> None:
 # --- in a process of its own ---------------------------------------------------------------------------------------
 
 PROGRAM = """
-    import multiprocessing, sys, time
+    import multiprocessing, signal
     from labkit.loading import JpegImages, StandIn, plan_loader, run_pipeline
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell starts in the background
 
     class Slow(StandIn):
         def submit(self, batch):
