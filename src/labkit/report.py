@@ -24,7 +24,7 @@ from labkit.lesson.records import LessonRecord
 from labkit.lesson.verdict_view import distance_in_words
 from labkit.measurement import Sweep
 from labkit.plotting import plot_times, to_html
-from labkit.units import format_bytes
+from labkit.units import count_of, format_bytes
 
 PARAMETER = "n"  # what the sweeps go over by which machines are compared
 
@@ -115,8 +115,7 @@ def report_page(results: ClassResults) -> str:
     lessons = sorted({entry.record.lesson for entry in results.entries})
     days = sorted(entry.record.started[:10] for entry in results.entries)
     counts = [
-        f"{count} {word}{'' if count == 1 else 's'}"
-        for count, word in ((len(results.entries), "record"), (len(results.machines), "machine"))
+        count_of(count, word) for count, word in ((len(results.entries), "record"), (len(results.machines), "machine"))
     ]
     counted = " of ".join(counts)
     period = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"

@@ -169,6 +169,15 @@ def format_ratio(ratio: float) -> str:
     return f"{_digits(_exact(check_positive('ratio', ratio)))}×"
 
 
+def count_of(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> count_of(1, "tensor"), count_of(3, "tensor")
+    ('1 tensor', '3 tensors')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def parse_s(text: str) -> float:
     """Return the seconds that a text such as '3 ms' means; raise InputError if it is no duration.
 

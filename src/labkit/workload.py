@@ -6,7 +6,7 @@ runs one operator after the other. Caches make it less, and kernels that go over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,7 @@ def _written(func: Any, args: Any, kwargs: Any, result: Any) -> Iterator[Any]:
 
 
 def tensors_in(found: Any) -> Iterator[Any]:
-    """Yield the tensors in found: found itself, or those in nested lists, tuples and dictionaries.
+    """Yield the tensors in found: found itself, or those in nested lists, tuples, sets and mappings.
 
     >>> import torch
     >>> len(list(tensors_in({"a": [torch.ones(1), 3], "b": torch.ones(2)})))
@@ -115,8 +115,8 @@ def tensors_in(found: Any) -> Iterator[Any]:
 
     if isinstance(found, torch.Tensor):
         yield found
-    elif isinstance(found, (list, tuple, dict)):
-        for part in found.values() if isinstance(found, dict) else found:
+    elif isinstance(found, (list, tuple, set, Mapping)):
+        for part in found.values() if isinstance(found, Mapping) else found:
             yield from tensors_in(part)
 
 

@@ -102,15 +102,6 @@ def _optimisers(raw: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield str(key), dict(value[0])
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Yield every tensor in nested dictionaries, lists, tuples and sets."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple, set)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from tensors_in(item)
-
-
 def storage_of(tensor: torch.Tensor) -> int:
     """Return what is the same for tensors that share memory."""
     return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else id(tensor)

@@ -10,9 +10,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from labkit.checkpoints.contents import State, bytes_of, storage_of, tensors_in
+from labkit.checkpoints.contents import State, bytes_of, storage_of
 from labkit.checkpoints.names import matched
+from labkit.devices.dtypes import dtype_name
 from labkit.errors import CheckpointError
+from labkit.units import count_of
+from labkit.workload import tensors_in
 
 MOST_SHOWN = 6
 LARGE_BYTES = 2**20
@@ -89,7 +92,7 @@ def pour(found: Fit, model: nn.Module, raw: Any) -> list[str]:
     wanted = model.state_dict()
     pairs = [(value, wanted[name]) for name, value in found.state.items() if _is_tensor(value)]
     dense = {name: _in_layout_of(wanted[name], value) for name, value in found.state.items()}
-    changes = Counter((_dtype(theirs), _dtype(ours)) for theirs, ours in pairs if theirs.dtype != ours.dtype)
+    changes = Counter((dtype_name(theirs), dtype_name(ours)) for theirs, ours in pairs if theirs.dtype != ours.dtype)
     handed = hand_over(dense, model, Counter(map(storage_of, tensors_in(raw))))
     model.load_state_dict({name: value for name, value in dense.items() if name not in handed}, strict=False)
     return [f"{count_of(count, 'tensor')} turned from {old} into {new}." for (old, new), count in changes.items()]
@@ -138,15 +141,6 @@ def _is_alone(tensor: torch.Tensor) -> bool:
     return whole and not tensor.is_shared() and not tensor.is_pinned()
 
 
-def count_of(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> count_of(1, "tensor"), count_of(3, "tensor")
-    ('1 tensor', '3 tensors')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def _fill_in(by_name: State, wanted: Mapping[str, torch.Tensor]) -> None:
     """Add a name that the file leaves out because the model shares its tensor with one that the file has."""
     shared = {_place(wanted[name]): name for name in by_name if name in wanted and _is_tensor(wanted[name])}
@@ -182,7 +176,7 @@ def _clash(theirs: object, ours: object) -> tuple[str, str] | None:
     if theirs.shape != ours.shape:
         return str(tuple(theirs.shape)), str(tuple(ours.shape))
     if _kind(theirs) != _kind(ours) and not _counts(theirs, ours):
-        return _dtype(theirs), _dtype(ours)
+        return dtype_name(theirs), dtype_name(ours)
     return None
 
 
@@ -195,10 +189,6 @@ def _counts(theirs: torch.Tensor, ours: torch.Tensor) -> bool:
 
 def _kind(tensor: torch.Tensor) -> str:
     return "complex" if tensor.is_complex() else "real" if tensor.is_floating_point() else "whole"
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _clashes(found: Fit) -> str:

@@ -14,14 +14,15 @@ from torch import nn
 from labkit import devices
 from labkit.checkpoints.contents import Contents, State, bytes_of, contents_of
 from labkit.checkpoints.digests import check_digest
-from labkit.checkpoints.fitting import check_fit, count_of, fit, pour
+from labkit.checkpoints.fitting import check_fit, fit, pour
 from labkit.checkpoints.formats import checked_file
 from labkit.checkpoints.names import bare_names, notes_on
 from labkit.checkpoints.reading import read
+from labkit.devices.dtypes import dtype_name
 from labkit.errors import CheckpointError, check_kind
 from labkit.html import escape
 from labkit.nets import check_ready
-from labkit.units import format_bytes, format_count
+from labkit.units import count_of, format_bytes, format_count
 
 # What a CPU computes slowly or not at all; NumPy does not even know bfloat16.
 NARROW = {torch.float16, torch.bfloat16, *(dtype for name, dtype in vars(torch).items() if name.startswith("float8_"))}
@@ -113,7 +114,7 @@ def _bare(contents: Contents, place: str, target: devices.Device) -> tuple[State
     for name, value in state.items():
         dtype = _dtype_on(value, target)
         if dtype is not None:
-            counts[_name_of(value.dtype)] += 1
+            counts[dtype_name(value)] += 1
         moved = value.to(target.torch_name, dtype) if isinstance(value, torch.Tensor) else value
         found[renamed.get(name, name)] = moved
     notes += [f"{count_of(count, 'tensor')} turned from {old} into float32." for old, count in counts.items()]
@@ -183,11 +184,7 @@ def _notes_on_place(contents: Contents, place: str) -> list[str]:
 
 
 def _notes_on_model(model: nn.Module, target: devices.Device) -> list[str]:
-    narrow = Counter(_name_of(tensor.dtype) for tensor in model.parameters() if _dtype_on(tensor, target) is not None)
+    narrow = Counter(dtype_name(tensor) for tensor in model.parameters() if _dtype_on(tensor, target) is not None)
     return [
         f"{count_of(count, 'parameter')} of the model turned from {old} into float32." for old, count in narrow.items()
     ]
-
-
-def _name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from labkit.units import count_of
+
 WRAPPERS = {
     "module": "torch.nn.DataParallel or DistributedDataParallel",
     "_orig_mod": "torch.compile",
@@ -87,13 +89,10 @@ def notes_on(renamed: Mapping[str, str]) -> list[str]:
         on.update(segment for segment in WRAPPERS if segment in after - before)
         if front := ".".join(segment for segment in name.split(".") if segment in lost and segment not in WRAPPERS):
             off[front] += 1
-    ours = "the model was a part of something larger"
-    notes = [
-        f'"{front}." taken off {_names(count)}: {f"{WRAPPERS[front]} puts it there" if front in WRAPPERS else ours}.'
-        for front, count in off.items()
+    notes = []
+    for front, count in off.items():
+        why = f"{WRAPPERS[front]} puts it there" if front in WRAPPERS else "the model was a part of something larger"
+        notes.append(f'"{front}." taken off {count_of(count, "name")}: {why}.')
+    return notes + [
+        f'"{front}." put before {count_of(count, "name")}: the model is wrapped.' for front, count in on.items()
     ]
-    return notes + [f'"{front}." put before {_names(count)}: the model is wrapped.' for front, count in on.items()]
-
-
-def _names(count: int) -> str:
-    return f"{count} name{'' if count == 1 else 's'}"

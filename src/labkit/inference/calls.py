@@ -9,7 +9,7 @@ from typing import Any
 
 from labkit import devices
 from labkit.errors import InputError, check_count
-from labkit.nets import NET_ERRORS, check_ready, explain
+from labkit.nets import NET_ERRORS, answer_of, check_ready, explain
 from labkit.workload import CountedWork, count_work, tensors_in
 
 Call = Callable[[], Any]
@@ -37,12 +37,7 @@ def inference_call(model: Any, example: Any, device: Any = "cpu") -> Call:
 
     @torch.inference_mode()
     def answer() -> Any:
-        carried = batch.to(target)
-        try:
-            answered = ready(carried)
-        except NET_ERRORS as problem:
-            explain(problem, ready, batch)
-            raise
+        answered = answer_of(ready, batch.to(target))
         for part in tensors_in(answered):
             part.cpu()
         return answered

@@ -14,8 +14,8 @@ from labkit import devices
 from labkit.errors import InputError, check_count, check_positive, check_text, listed
 from labkit.inference.load_runs import LoadRun, Request
 from labkit.inference.queueing import poisson_arrivals
+from labkit.timing.clocks import Clock
 
-Clock = Callable[[], float]
 NO_TIME_S = 1e-9  # no sleep and no clock read is shorter, and sums of floats are not exact
 BAR_S = 0.020  # a progress bar in a notebook takes milliseconds: it moves only while nobody waits for them
 GIVEN_UP = 2  # times the duration: what has not been answered by then is left

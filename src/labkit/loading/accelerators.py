@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from labkit import devices
 from labkit.errors import InputError, check_positive, check_text
+from labkit.timing.clocks import Clock
 from labkit.units import format_s
-
-Clock = Callable[[], float]
 
 
 class Step(NamedTuple):

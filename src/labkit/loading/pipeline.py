@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +18,13 @@ from labkit.loading.planning import LoaderPlan
 from labkit.loading.workers import batches_of
 from labkit.measurement import SOURCES, Measurement, Task
 from labkit.profiles import current_profile
+from labkit.timing.clocks import Clock
 from labkit.units import format_count, format_s
 
 RARELY, OFTEN = 0.05, 0.15  # shares of waiting: below the one the accelerator limits, above the other the loading does
 ACCELERATOR, LOADING, NEITHER = "the accelerator", "the loading", "neither stage alone"
 FEWEST_STEPS = 4
 BAR_AFTER_S = 2.0  # most runs are over before a bar says anything
-
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labkit.simt import Access, WarpEvent
+from labkit.units import count_of
 
 LANES = 32
 BANKS = 32
@@ -84,10 +85,10 @@ def describe(step: Access | WarpEvent) -> str:
     what = {"load": "Load from", "store": "Store to", "atomic": "Atomic update of"}[step.kind]
     asked = f"{what} {step.array} ({step.space} memory) by {lanes}, {len(step.lanes) * step.itemsize} bytes"
     if step.space == "global":
-        return f"{asked}: {_count(step.passes, 'sector')} of 32 bytes."
+        return f"{asked}: {count_of(step.passes, 'sector')} of 32 bytes."
     if step.space == "shared":
-        conflicts = f", {_count(step.conflicts, 'bank conflict')}" if step.conflicts else ", no bank conflict"
-        return f"{asked}: {_count(step.passes, 'wavefront')}{conflicts}."
+        conflicts = f", {count_of(step.conflicts, 'bank conflict')}" if step.conflicts else ", no bank conflict"
+        return f"{asked}: {count_of(step.passes, 'wavefront')}{conflicts}."
     return f"{asked}; each lane has its own copy." if step.space == "local" else f"{asked}."
 
 
@@ -99,11 +100,7 @@ def _describe_event(event: WarpEvent) -> str:
         return f"Branch: {takes}{'; the warp diverges' if 0 < len(event.taken) < len(event.lanes) else ''}."
     which = ", ".join(map(str, event.lanes))
     if event.kind == "out_of_bounds":
-        return f"Out of bounds: {event.array} has no such element for {_count(len(event.lanes), 'lane')} ({which})."
+        return f"Out of bounds: {event.array} has no such element for {count_of(len(event.lanes), 'lane')} ({which})."
     if event.kind == "divergent_barrier":
         return f"A barrier that not all threads of the block reach: lanes {which} wait."
     return _NAMES[event.kind]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

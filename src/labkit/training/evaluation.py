@@ -18,7 +18,7 @@ BATCH = 512  # images at a time: the results are the same, only the memory diffe
 
 
 def evaluate(
-    model: nn.Module, data: Images, *, device: Any = "auto", batch: int = 512, dtype: str = "float32"
+    model: nn.Module, data: Images, *, device: Any = "auto", batch: int = BATCH, dtype: str = "float32"
 ) -> float:
     """Return the accuracy of model on data, from 0 to 1: the share of images whose largest logit is the label's.
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from labkit import devices
-
-Clock = Callable[[], float]
+from labkit.timing.clocks import Clock
 
 PHASES = ("waiting for data", "transfer", "forward", "backward", "optimiser")
 WAITING, TRANSFER, FORWARD, BACKWARD, OPTIMISER = PHASES
